@@ -1,9 +1,10 @@
 //! Causes, for who holds a [`Redrive`]: what people do to them, the rules by which failures find theirs, and bringing letters
 //! to where the rules say.
 //!
-//! - `history`: what happened beside a cause
+//! - `history`: what happened beside a cause; `share`: how many tasks died of it, of how many
 
 mod history;
+mod share;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use redrive_store::contract::{
 };
 
 pub use self::history::{CauseMark, Happened};
+pub use self::share::CauseShare;
 use crate::engine::Redrive;
 use crate::error::Error;
 
@@ -103,15 +105,42 @@ impl KnownRules {
 impl Redrive {
     /// Causes, in the order that is asked for: by impact, unless another is.
     pub async fn list_causes(&self, asked: CausesAsked) -> Result<FoundCauses, Error> {
-        let CausesAsked { pipeline, states, owner, all, sort, limit } = asked;
+        let pipelines = asked.pipeline.clone().into_iter().collect();
+        let (causes, more) = self.read_causes(asked, pipelines, false).await?;
+        let dead: i64 = self.store.ledgers().await?.values().map(|ledger| ledger.dead).sum();
+        Ok(FoundCauses { causes, more, dead: u64::try_from(dead).unwrap_or(0) })
+    }
+
+    /// The same of the pipelines that somebody may see, and if `needy` only those that need somebody; says whether there are more.
+    pub async fn list_causes_of(
+        &self,
+        covers: impl Fn(&PipelineName) -> bool,
+        asked: CausesAsked,
+        needy: bool,
+    ) -> Result<(Vec<CauseView>, bool), Error> {
+        let known = self.store.ledgers().await?;
+        let is_meant = |name: &PipelineName| covers(name) && asked.pipeline.as_ref().is_none_or(|only| only == name);
+        let meant: Vec<PipelineName> = known.keys().filter(|name| is_meant(name)).cloned().collect();
+        match (meant.len(), known.len()) {
+            (0, _) => Ok((Vec::new(), false)),
+            (some, all) => self.read_causes(asked, if some == all { Vec::new() } else { meant }, needy).await,
+        }
+    }
+
+    async fn read_causes(
+        &self,
+        asked: CausesAsked,
+        pipelines: Vec<PipelineName>,
+        needy: bool,
+    ) -> Result<(Vec<CauseView>, bool), Error> {
+        let CausesAsked { pipeline: _, states, owner, all, sort, limit } = asked;
         let with_empty = all || states.contains(&CauseState::Resolved);
-        let (one_more, now) = (limit.saturating_add(1), self.now());
-        let params = ListCauses { ids: Vec::new(), pipeline, states, owner, with_empty, sort, limit: one_more, now };
+        let (ids, one_more, now) = (Vec::new(), limit.saturating_add(1), self.now());
+        let params = ListCauses { ids, pipelines, states, owner, with_empty, needy, sort, limit: one_more, now };
         let mut causes = self.store.list_causes(params).await?;
         let more = causes.len() > limit as usize;
         causes.truncate(limit as usize);
-        let dead: i64 = self.store.ledgers().await?.values().map(|ledger| ledger.dead).sum();
-        Ok(FoundCauses { causes, more, dead: u64::try_from(dead).unwrap_or(0) })
+        Ok((causes, more))
     }
 
     /// Why a dead letter belongs to its cause; nothing if nobody said what it died of.

@@ -7,6 +7,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use redrive::Error;
+use redrive::pipelines::{PipelineError, PipelineView};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::failures::Failure;
 use redrive_core::ids::{JobId, PipelineName};
@@ -82,8 +84,14 @@ impl Caller {
     pub fn check(&self, name: &PipelineName) -> Result<(), ApiError> {
         match self.covers(name) {
             true => Ok(()),
-            false => Err(ApiError::foreign_pipeline(name)),
+            false => Err(ApiError::foreign_pipeline()),
         }
+    }
+
+    /// Refuses pipelines that they named and of which one is not theirs.
+    pub fn check_named<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<(), ApiError> {
+        let foreign = names.into_iter().find(|name| !self.covers(name));
+        foreign.map_or(Ok(()), |name| Err(ApiError::named_foreign_pipeline(name)))
     }
 
     /// Refuses pipelines of which one is not theirs.
@@ -112,6 +120,18 @@ impl Caller {
                 Err(ApiError::forbidden("pipeline_required", why).at("pipeline"))
             }
         }
+    }
+
+    /// A pipeline that must be there; who may not see all is told of theirs, where it is not.
+    pub async fn find_pipeline(&self, app: &App, name: &PipelineName) -> Result<PipelineView, ApiError> {
+        let found = app.redrive().find_pipeline(&app.setting(), name).await;
+        Ok(found.map_err(|error| match error {
+            Error::Pipeline(PipelineError::Unknown { name, mut known }) => {
+                known.retain(|name| self.covers(name));
+                PipelineError::Unknown { name, known }.into()
+            }
+            error => error,
+        })?)
     }
 
     /// Whether they would be let in now: who follows something may have been let in long ago.

@@ -84,8 +84,13 @@ impl ApiError {
         Self::forbidden("role_required", why)
     }
 
-    /// Who asks is not let near a pipeline.
-    pub fn foreign_pipeline(name: &PipelineName) -> Self {
+    /// Who asks is not let near a pipeline. Its name is not told: they may have asked by a number, to learn whose it is.
+    pub fn foreign_pipeline() -> Self {
+        Self::forbidden("foreign_pipeline", "this token is not for the pipeline that this belongs to").at("pipeline")
+    }
+
+    /// The same of a pipeline that they named.
+    pub fn named_foreign_pipeline(name: &PipelineName) -> Self {
         Self::forbidden("foreign_pipeline", format!("this token is not for pipeline {name}")).at("pipeline")
     }
 

@@ -141,10 +141,11 @@ async fn no_page_and_no_kept_count_reads_all_letters() {
     }
     let causes = ListCauses {
         ids: Vec::new(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: Vec::new(),
         owner: None,
         with_empty: false,
+        needy: false,
         sort: CauseSort::Dead,
         limit: 50,
         now: at(i64::from(LETTERS)),

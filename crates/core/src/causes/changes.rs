@@ -192,6 +192,19 @@ impl CauseChange {
     }
 }
 
+/// What takes a change back, by what people said before it; nothing where nothing does. A mute that is over meanwhile is none.
+pub fn taken_back(change: &CauseChange, was: &Said, now: Timestamp) -> Vec<CauseChange> {
+    let mute = was.mute.filter(|mute| mute.until.is_none_or(|until| now < until)).map(CauseChange::Mute);
+    match change {
+        CauseChange::Assign(_) => vec![CauseChange::Assign(was.owner.clone())],
+        CauseChange::Mute(_) => vec![mute.unwrap_or(CauseChange::Unmute)],
+        CauseChange::Unmute => mute.into_iter().collect(),
+        CauseChange::Resolve(_) => std::iter::once(CauseChange::Reopen).chain(mute).collect(),
+        CauseChange::Reopen => vec![CauseChange::Resolve(None)],
+        CauseChange::Note(_) | CauseChange::MergeInto(_) | CauseChange::Split(_) => Vec::new(),
+    }
+}
+
 /// Decides what a change means; says which cause it is about then.
 pub fn change(change: &CauseChange, given: Circumstances<'_>) -> Result<(CauseEdit, CauseId), Unchangeable> {
     let (edit, about) = decide(change, given)?;

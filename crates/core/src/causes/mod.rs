@@ -137,6 +137,9 @@ impl CauseState {
     pub const ALL: [Self; 6] =
         [Self::New, Self::Ongoing, Self::Escalating, Self::Regressed, Self::Muted, Self::Resolved];
 
+    /// The states of causes that are not as usual: they come before those that are, and need somebody whoever looks after them.
+    pub const UNUSUAL: [Self; 3] = [Self::New, Self::Escalating, Self::Regressed];
+
     /// Whether somebody should look at a cause in this state: what is usual only if nobody looks after it.
     pub const fn needs_somebody(self, is_owned: bool) -> bool {
         match self {

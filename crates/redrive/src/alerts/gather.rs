@@ -171,7 +171,17 @@ async fn causes(
         *letters.entry(cause).or_default() += count - imported;
     }
     let (states, owner, limit) = (Vec::new(), None, u32::try_from(ids.len()).unwrap_or(u32::MAX));
-    let params = ListCauses { ids, pipeline: None, states, owner, with_empty: true, sort: CauseSort::Dead, limit, now };
+    let params = ListCauses {
+        ids,
+        pipelines: Vec::new(),
+        states,
+        owner,
+        with_empty: true,
+        needy: false,
+        sort: CauseSort::Dead,
+        limit,
+        now,
+    };
     let died = |name: &PipelineName| {
         let lately = hours.iter().filter(|count| count.at.hour() >= since.hour() && count.pipeline == *name);
         // A task counts once: one that fails again in a replay is not another that died.

@@ -127,10 +127,11 @@ impl Redrive {
         let (limit, now) = (u32::try_from(ids.len()).unwrap_or(u32::MAX), self.now());
         let params = ListCauses {
             ids,
-            pipeline: None,
+            pipelines: Vec::new(),
             states: Vec::new(),
             owner: None,
             with_empty: true,
+            needy: false,
             sort: CauseSort::Dead,
             limit,
             now,

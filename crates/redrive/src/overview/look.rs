@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use redrive_core::alerts::{AlertKey, Condition, Share};
 use redrive_core::breakers::BreakerState;
-use redrive_core::causes::CauseSort;
+use redrive_core::causes::{CauseSort, CauseState};
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::{StandingFacts, is_failing, standing};
 use redrive_core::replays::paused_itself;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    BreakerView, BusiestCauses, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch, Watched, WorkerView,
+    BreakerView, BusiestCauses, CauseView, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch, Watched,
+    WorkerView,
 };
 use tokio::sync::OnceCell;
 
@@ -147,22 +148,26 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         let busiest = BusiestCauses { pipeline: Some(pipeline.clone()), since, limit: 1 };
         let ids = store.busiest_causes(busiest).await?;
         let hours = store.cause_hours(ids.clone(), since).await?;
-        let count = hours.iter().map(|hour| hour.count - hour.imported).sum();
+        let of_it: i64 = hours.iter().map(|hour| hour.count - hour.imported).sum();
+        let all = self.counts(CountEvents::since(since, Span::Hour).of(pipeline.clone())).await?;
+        let all = all.iter().map(EventCount::died_once).sum::<i64>().max(of_it);
+        let of_all = Share::new(u64::try_from(of_it).unwrap_or(0), u64::try_from(all).unwrap_or(0));
         let cause = match ids.is_empty() {
             true => None,
             false => {
                 let (states, owner) = (Vec::new(), None);
                 let params = ListCauses {
                     ids,
-                    pipeline: None,
+                    pipelines: Vec::new(),
                     states,
                     owner,
                     with_empty: true,
+                    needy: false,
                     sort: CauseSort::Dead,
                     limit: 1,
                     now,
                 };
-                store.list_causes(params).await?.pop().map(|cause| (cause, count))
+                store.list_causes(params).await?.pop().map(|cause| (cause, of_all))
             }
         };
         let recovered = recovered(minutes, since, |count| count.pipeline == *pipeline);
@@ -172,8 +177,9 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
 
     async fn read_needs(&self) -> Result<Needs, Error> {
         let covers = &self.covers;
-        let causes = self.redrive.needy_causes(None, covers, (CauseSort::Dead, CAUSES_MAX)).await?;
-        let other_causes = causes.len().saturating_sub(CAUSES_NAMED);
+        let (all, more_causes) = self.redrive.needy_causes(covers, &[], CAUSES_MAX).await?;
+        let causes = self.most_urgent(&all).await?;
+        let other_causes = all.len().saturating_sub(causes.len());
         let paused = self.open().await?.iter().filter(|replay| is_self_paused(replay)).cloned();
         let is_theirs = |name: Option<&PipelineName>| name.map_or(self.sees_all, covers);
         let alerts = self.redrive.store.list_alerts().await?.into_iter();
@@ -193,11 +199,20 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         let needs = firing
             .into_iter()
             .map(|view| Need::Alert(Box::new(view)))
-            .chain(causes.into_iter().take(CAUSES_NAMED).map(|cause| Need::Cause(Box::new(cause))))
+            .chain(causes.into_iter().map(|cause| Need::Cause(Box::new(cause))))
             .chain(paused.into_iter().map(|replay| Need::Replay(Box::new(replay))))
             .chain(expiring)
             .collect();
-        Ok(Needs { needs, other_causes })
+        Ok(Needs { needs, other_causes, more_causes })
+    }
+
+    /// The causes that are named, of those that need somebody: what is not as usual comes first, then what has most dead letters.
+    async fn most_urgent(&self, needy: &[CauseView]) -> Result<Vec<CauseView>, Error> {
+        let named = u32::try_from(CAUSES_NAMED).unwrap_or(u32::MAX);
+        let (mut causes, _) = self.redrive.needy_causes(&self.covers, &CauseState::UNUSUAL, named).await?;
+        let usual = needy.iter().filter(|cause| !CauseState::UNUSUAL.contains(&cause.state));
+        causes.extend(usual.take(CAUSES_NAMED - causes.len()).cloned());
+        Ok(causes)
     }
 
     async fn read_pipelines(&self) -> Result<Vec<PipelineLine>, Error> {
@@ -268,12 +283,8 @@ fn shares<'a>(counts: impl Iterator<Item = &'a EventCount>) -> BTreeMap<Pipeline
     let mut sums = BTreeMap::<PipelineName, (i64, i64)>::new();
     for count in counts {
         let (died, done) = sums.entry(count.pipeline.clone()).or_default();
-        match count.event {
-            Event::Buried => *died += count.count,
-            Event::Done => *done += count.count,
-            Event::Recovered => *done -= count.count,
-            _ => {}
-        }
+        *died += count.died_once();
+        *done += count.done_once();
     }
     let whole = |n: i64| u64::try_from(n).unwrap_or(0);
     sums.into_iter().map(|(name, (died, done))| (name, Share::new(whole(died), whole(died) + whole(done)))).collect()
@@ -283,17 +294,16 @@ fn sum<'a>(shares: impl Iterator<Item = &'a Share>) -> Share {
     shares.fold(Share::default(), |all, one| Share::new(all.part + one.part, all.whole + one.whole))
 }
 
-/// Tasks of a pipeline that were done in each of the last hours, the present one last.
+/// Tasks of a pipeline that were done in each of the last hours, the present one last. What recovered came to its end before.
 fn done_hours(hours: &[EventCount], name: &PipelineName, now: Timestamp) -> Vec<i64> {
     let mut done = vec![0; HOURS];
-    let own = hours.iter().filter(|count| count.pipeline == *name && count.event == Event::Done);
-    for count in own {
+    for count in hours.iter().filter(|count| count.pipeline == *name) {
         let ago = usize::try_from(now.hour() - count.at.hour()).unwrap_or(usize::MAX);
         if let Some(slot) = HOURS.checked_sub(ago.saturating_add(1)).and_then(|at| done.get_mut(at)) {
-            *slot += count.count;
+            *slot += count.done_once();
         }
     }
-    done
+    done.into_iter().map(|hour: i64| hour.max(0)).collect()
 }
 
 #[cfg(test)]
@@ -321,8 +331,13 @@ mod tests {
     #[test]
     fn hours_are_drawn_up_to_the_present_one() {
         let now = Timestamp::from_millis(100 * 3_600_000 + 5);
-        let counts = [count(100 * 60, Event::Done, 5), count(77 * 60, Event::Done, 2), count(76 * 60, Event::Done, 9)];
+        let counts = [
+            count(100 * 60, Event::Done, 5),
+            count(100 * 60, Event::Recovered, 3),
+            count(77 * 60, Event::Done, 2),
+            count(76 * 60, Event::Done, 9),
+        ];
         let done = done_hours(&counts, &"shop".parse().expect("a name"), now);
-        assert_eq!((done.len(), done[23], done[0], done.iter().sum::<i64>()), (24, 5, 2, 7));
+        assert_eq!((done.len(), done[23], done[0], done.iter().sum::<i64>()), (24, 2, 2, 4));
     }
 }

@@ -58,8 +58,10 @@ pub struct Lately {
 pub struct Needs {
     /// All of it, the most urgent first.
     pub needs: Vec<Need>,
-    /// Causes that need somebody and are not among those.
+    /// Causes that need somebody and are not among those; no more than are counted.
     pub other_causes: usize,
+    /// Whether there are more of them.
+    pub more_causes: bool,
 }
 
 /// The pipeline of which most tasks died lately, and of what.
@@ -71,8 +73,8 @@ pub struct Worst {
     pub died: Share,
     /// Letters of it that recovered lately, whenever they died.
     pub recovered: u64,
-    /// What most of them died of, with how many did since `counted_since`.
-    pub cause: Option<(CauseView, i64)>,
+    /// What most of them died of, with how many did of all that died since `counted_since`.
+    pub cause: Option<(CauseView, Share)>,
     /// Causes are counted by the hour: the beginning of the first that is counted.
     pub counted_since: Timestamp,
 }

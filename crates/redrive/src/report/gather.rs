@@ -104,11 +104,12 @@ impl Redrive {
         let list = async |ids: Vec<CauseId>| {
             let params = ListCauses {
                 ids,
-                pipeline: pipeline.cloned(),
+                pipelines: pipeline.cloned().into_iter().collect(),
                 states: Vec::new(),
                 owner: None,
                 // What was brought back meanwhile killed in the window all the same.
                 with_empty: true,
+                needy: false,
                 sort: CauseSort::Dead,
                 limit: LISTED,
                 now,

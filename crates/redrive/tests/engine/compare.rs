@@ -102,10 +102,11 @@ async fn what_sets_those_who_died_apart_is_told_with_both_numbers() {
     let bench = changed_layout().await;
     let list = ListCauses {
         ids: Vec::new(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: Vec::new(),
         owner: None,
         with_empty: false,
+        needy: false,
         sort: CauseSort::Dead,
         limit: 5,
         now: bench.redrive.now(),

@@ -9,50 +9,77 @@ mod when;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use redrive::causes::{CauseShare, CausesAsked};
 use redrive::contract::{CauseDetail, CauseView, ListDead};
 use redrive_core::causes::{CauseId, CauseState};
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
 pub use self::change::{ask, change};
-use super::causes::facts;
+use super::causes::{did, facts};
 use super::compare::{self, Sample};
 use super::different;
 use super::filter::LetterFilter;
 use super::letters;
-use super::part::part;
+use super::part::{self, part};
 use super::parts::{Button, button, cause_state, commands, instant, link, name, quoted, text};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::Named;
-use crate::look::figures::{count, part_of};
+use crate::look::figures::{count, counted, part_of, percent};
 use crate::routes::causes::compare::{first_with_page, samples};
 
 /// Letters that are shown.
-const LETTERS: u32 = 8;
+pub const LETTERS: u32 = 8;
+
+/// Causes that need somebody, among which the one before and after is found.
+const BESIDE: u32 = 100;
+
+/// What stands beside a cause in the head of its page, each read by itself.
+struct Beside {
+    /// The version of what people said about it: forms are for that and no other.
+    version: u64,
+    /// How many tasks died of it, of how many, where that could be read.
+    share: Option<CauseShare>,
+    /// What was just done to it.
+    told: Markup,
+    /// Its place among those that need somebody.
+    place: Markup,
+}
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor, Named(id): Named<CauseId>) -> Result<Response, Problem> {
     let now = app.redrive().now();
+    // The version is read first: what others say in between makes it an older one.
+    let version = app.redrive().cause_version(&id).await?;
     let detail = app.redrive().store().get_cause(id, now).await?;
     visitor.caller.check(&detail.cause.pipeline)?;
     let cause = &detail.cause;
-    let compared = part(&visitor, ("broke", "What broke"), compared(&app, &visitor, cause)).await;
     let different = async {
         let different = app.redrive().differences(cause).await?;
         Ok(different::section(&visitor, cause, &different))
     };
-    let different = part(&visitor, ("different", "What is different"), different).await;
-    let marks = app.redrive().cause_marks(&detail, when::since(now)).await;
+    // All at once: each has the same time for what it reads.
+    let (marks, share, told, place, compared, different, letters) = tokio::join!(
+        part::read(async { Ok(app.redrive().cause_marks(&detail).await?) }),
+        part::read(async { Ok(app.redrive().cause_share(cause).await?) }),
+        part::read(did::told(&app, &visitor, Some(cause.owner.as_deref()))),
+        part::read(place(&app, &visitor, cause)),
+        part(&visitor, ("broke", "What broke"), compared(&app, &visitor, cause)),
+        part(&visitor, ("different", "What is different"), different),
+        part(&visitor, ("letters", "Letters"), letter_list(&app, &visitor, cause, now)),
+    );
+    let marks = marks?;
     let hours = when::section(&app, cause, marks.as_deref().unwrap_or_default(), now);
     let when = part(&visitor, ("when", "When"), hours).await;
-    let letters = part(&visitor, ("letters", "Letters"), letter_list(&app, &visitor, cause, now)).await;
     let notes = async { Ok(history::notes(&visitor, &detail, &marks?, now)) };
     let notes = part(&visitor, ("notes", "Notes and history"), notes).await;
+    let (told, place) = (told?.unwrap_or_default(), place?.unwrap_or_default());
     let body = html! {
-        (head(&visitor, &detail, cause.saved, now))
+        (head(&visitor, &detail, &Beside { version, share: share?.ok(), told, place }, now))
         (compared)
         (different)
         (when)
@@ -68,14 +95,38 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(id): Named<Cau
     .await
 }
 
-fn head(visitor: &Visitor, detail: &CauseDetail, saved: u64, now: Timestamp) -> Markup {
+/// Where a cause stands among those that need somebody, with links to the ones beside it.
+async fn place(app: &App, visitor: &Visitor, cause: &CauseView) -> Result<Markup, Problem> {
+    let covers = |name: &PipelineName| visitor.caller.covers(name);
+    let asked = CausesAsked { limit: BESIDE, ..CausesAsked::default() };
+    let (needy, more) = app.redrive().list_causes_of(covers, asked, true).await?;
+    let Some(at) = needy.iter().position(|one| one.id == cause.id) else { return Ok(html! {}) };
+    let beside = |at: Option<usize>, sign: &str, label: &str| {
+        let other = at.and_then(|at| needy.get(at));
+        html! {
+            @if let Some(other) = other {
+                " " a href={ "/causes/" (other.id) } aria-label=(label) title=(text_of(&other.title)) { (sign) }
+            }
+        }
+    };
+    Ok(html! {
+        span {
+            (at + 1) " of " (needy.len()) @if more { "+" } " that need you"
+            (beside(at.checked_sub(1), "‹ previous", "Previous cause that needs you"))
+            (beside(Some(at + 1), "next ›", "Next cause that needs you"))
+        }
+    })
+}
+
+fn text_of(title: &str) -> String {
+    crate::look::foreign::cut(title, 120)
+}
+
+fn head(visitor: &Visitor, detail: &CauseDetail, beside: &Beside, now: Timestamp) -> Markup {
     let cause = &detail.cause;
-    let came_to_their_end = cause.total;
-    // A task counts once, as what it died of first.
-    let failed_again = (cause.dead + cause.recovered + cause.discarded).saturating_sub(cause.total);
     html! {
-        div.crumbs { span { a href="/causes" { "Causes" } " / " code { (cause.id) } } }
-        div.head {
+        div.crumbs { span { a href="/causes" { "Causes" } " / " code { (cause.id) } } (beside.place) }
+        div.head #head {
             h1 { (cause_state(cause.state)) (text(&cause.title)) }
             ul.facts {
                 li { (facts(cause)) }
@@ -88,53 +139,71 @@ fn head(visitor: &Visitor, detail: &CauseDetail, saved: u64, now: Timestamp) -> 
                     }
                 }
             }
-            (said(visitor, cause))
+            (beside.told)
         }
         dl.figures #figures {
             div { dt { "Dead" } dd { (count(cause.dead as i64)) } }
             div {
-                dt { "Replayable from saved" }
-                dd { (count(saved as i64)) " " small { "of " (count(cause.dead as i64)) } }
+                dt { "With saved pages" }
+                dd { (count(cause.saved as i64)) " " small { "of " (count(cause.dead as i64)) } }
             }
-            div {
-                dt { "Died of it in all" }
-                dd {
-                    (count(came_to_their_end as i64)) " "
-                    small {
-                        @if failed_again > 0 { "and " (count(failed_again as i64)) " that failed again; " }
-                        (count(cause.recovered as i64)) " recovered, " (count(cause.discarded as i64)) " discarded"
-                    }
-                }
-            }
+            (died(cause, beside.share, now))
             div {
                 dt { "First, last death" }
                 dd { (instant(cause.first_seen, now)) " " small { "to " (instant(cause.last_seen, now)) } }
             }
         }
-        (actions(visitor, cause))
+        (actions(visitor, cause, beside.version))
     }
 }
 
-fn actions(visitor: &Visitor, cause: &CauseView) -> Markup {
+/// How many tasks died of it, each once, of how many that came to their end, and what became of them.
+fn died(cause: &CauseView, share: Option<CauseShare>, now: Timestamp) -> Markup {
+    let since_first = share.is_some_and(|share| share.died.part == cause.total);
+    html! {
+        div {
+            dt { "Died of it" }
+            dd {
+                @match share {
+                    Some(share) => {
+                        (part_of(share.died.part as i64, share.died.whole as i64)) " "
+                        small { "tasks (" (percent(share.died.value())) ") since " (instant(share.since, now)) }
+                    }
+                    None => { (count(cause.total as i64)) " " small { "in all" } }
+                }
+                br;
+                small {
+                    @if share.is_some() && !since_first { (count(cause.total as i64)) " in all; " }
+                    (count(cause.recovered as i64)) " recovered, " (count(cause.discarded as i64)) " discarded"
+                    @if cause.refailed > 0 { ", " (counted(cause.refailed as i64, "failure", "failures")) " again in replays" }
+                }
+            }
+        }
+    }
+}
+
+fn actions(visitor: &Visitor, cause: &CauseView, version: u64) -> Markup {
     let (id, action) = (cause.id.as_str(), format!("/causes/{}/change", cause.id));
     let new = format!("/replays/new?cause={id}");
     let can_try = cause.dead > 0 && cause.saved > 0;
     html! {
-        div.actions.page-actions.under {
+        div.actions.page-actions.under #actions {
             @if can_try { (link(visitor, Role::Operator, &format!("{new}#step-2"), "Try a fix", "primary", Some("t"))) }
             @if cause.dead > 0 {
                 (link(visitor, Role::Operator, &new, &format!("Replay {}…", count(cause.dead as i64)), if can_try { "" } else { "primary" }, Some("r")))
             }
-            (changes(visitor, cause, "in-more", true))
+            (changes(visitor, cause, version, ("in-more", true)))
             details.menu {
                 summary.button { "More" }
                 ul {
                     // What has no room in the bar of a phone.
-                    li.narrow { (changes(visitor, cause, "plainly", false)) }
-                    li { a href={ (action) "?verb=note" } { "Add a note…" } }
-                    li { a href={ (action) "?verb=merge" } { "Merge into another…" } }
-                    li { a href={ (action) "?verb=split" } { "Split…" } }
-                    @if cause.dead > 0 { li { a href={ "/letters/discard?cause=" (id) } { "Discard its letters…" } } }
+                    li.narrow { (changes(visitor, cause, version, ("plainly", false))) }
+                    (item(visitor, Role::Operator, &format!("{action}?verb=note"), "Add a note…"))
+                    (item(visitor, Role::Operator, &format!("{action}?verb=merge"), "Merge into another…"))
+                    (item(visitor, Role::Operator, &format!("{action}?verb=split"), "Split…"))
+                    @if cause.dead > 0 {
+                        (item(visitor, Role::Admin, &format!("/letters/discard?cause={id}"), "Discard its letters…"))
+                    }
                 }
             }
             (commands(&commands_of(visitor, cause)))
@@ -142,18 +211,32 @@ fn actions(visitor: &Visitor, cause: &CauseView) -> Markup {
     }
 }
 
+/// An entry of a menu; who may not do it is told why.
+fn item(visitor: &Visitor, role: Role, href: &str, label: &str) -> Markup {
+    html! {
+        li {
+            @match visitor.lacks(role) {
+                None => a href=(href) { (label) },
+                Some(why) => { button.plainly disabled { (label) } span.fact { (why) } }
+            }
+        }
+    }
+}
+
 /// What can be taken back: whose it is, whether it is heard of, whether it is over.
-fn changes(visitor: &Visitor, cause: &CauseView, class: &str, with_keys: bool) -> Markup {
+fn changes(visitor: &Visitor, cause: &CauseView, version: u64, (class, with_keys): (&str, bool)) -> Markup {
+    let version = version.to_string();
     let action = format!("/causes/{}/change", cause.id);
     let form = |label: &'static str, fields: &[(&str, &str)], key: &'static str| {
         let key = Some(key).filter(|key| with_keys && !key.is_empty());
-        button(visitor, &Button { action: &action, label, role: Role::Operator, fields, class, key })
+        let fields: Vec<_> = fields.iter().copied().chain([("version", version.as_str())]).collect();
+        button(visitor, &Button { action: &action, label, role: Role::Operator, fields: &fields, class, key })
     };
     let me = visitor.caller.name();
     html! {
         @if cause.owner.as_deref() == Some(me) { (form("Give back", &[("verb", "assign")], "")) }
         @else {
-            (form("Assign me", &[("verb", "assign"), ("owner", me), ("was", cause.owner.as_deref().unwrap_or(""))], "a"))
+            (form("Assign me", &[("verb", "assign"), ("owner", me)], "a"))
         }
         @match cause.state {
             CauseState::Muted => (form("Unmute", &[("verb", "unmute")], "m")),
@@ -191,33 +274,6 @@ fn commands_of(visitor: &Visitor, cause: &CauseView) -> Vec<(&'static str, Strin
     lines
 }
 
-/// What was just done to it, with a way to take that back.
-fn said(visitor: &Visitor, cause: &CauseView) -> Markup {
-    let query = visitor.query();
-    let action = format!("/causes/{}/change", cause.id);
-    let was = query.one("was").unwrap_or_default();
-    let (what, undo): (&str, &[(&str, &str)]) = match query.one("said") {
-        Some("assign") => ("Assigned.", &[("verb", "assign"), ("owner", was)]),
-        Some("mute") => ("Muted.", &[("verb", "unmute")]),
-        Some("unmute") => ("No longer muted.", &[("verb", "mute")]),
-        Some("resolve") => ("Resolved; if it comes back, it is regressed.", &[("verb", "reopen")]),
-        Some("reopen") => ("Open again.", &[("verb", "resolve")]),
-        Some("note") => ("Noted.", &[]),
-        Some("merge") => ("Merged.", &[]),
-        Some("split") => ("Split.", &[]),
-        _ => return html! {},
-    };
-    html! {
-        div.said role="status" {
-            (what)
-            @if !undo.is_empty() {
-                " "
-                (button(visitor, &Button { action: &action, label: "Undo", role: Role::Operator, fields: undo, class: "small plainly", key: None }))
-            }
-        }
-    }
-}
-
 /// The page of one of its letters beside the last one that worked.
 async fn compared(app: &App, visitor: &Visitor, cause: &CauseView) -> Result<Markup, Problem> {
     let samples = samples(app, cause).await?;
@@ -237,7 +293,7 @@ async fn letter_list(app: &App, visitor: &Visitor, cause: &CauseView, now: Times
         section aria-labelledby="letters" {
             div.section-head {
                 h2 id="letters" { "Letters" }
-                span.fact { (part_of(letters.len() as i64, cause.dead as i64)) ", newest first" }
+                span.fact #letters-fact { (part_of(letters.len() as i64, cause.dead as i64)) ", newest first" }
                 span.end { a href={ "/letters?cause=" (cause.id) } { "All " (count(cause.dead as i64)) } }
             }
             @if letters.is_empty() { p.empty { "No letter is dead of it any more." } }

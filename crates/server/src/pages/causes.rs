@@ -1,6 +1,10 @@
 //! `/causes`: triage.
+//!
+//! - `bulk`: what is done to those that are ticked; `ask`: what is asked before; `did`: what was done, and taking it back
 
 mod ask;
+mod bulk;
+pub mod did;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -10,25 +14,27 @@ use redrive::contract::CauseView;
 use redrive_core::causes::{CauseId, CauseSort, CauseState};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use redrive_core::tokens::Role;
-use serde_json::{Value, json};
 
-pub use self::ask::ask;
-use super::acts::asked;
-use super::fields::{Done, Fields, carried, once, own_path, with_said};
+pub use self::ask::{ask, mute_fields};
+pub use self::bulk::{change, per_hour};
+use self::did::without_told;
+use super::fields::carried;
+use super::filter::LetterFilter;
 use super::overview::pipeline_of;
+use super::part::{self, part};
 use super::parts::{
-    ago, cause_state, column, column_num, column_pick, commands_of_ticked, instant, name, number, quoted, text, trend,
-    views, with_query, without_cursor,
+    ago, cause_state, column, column_num, column_pick, instant, name, number, text, trend, views, with_query,
+    without_cursor,
 };
 use super::problem::Problem;
-use super::shell::{self, Page, Place, number_of};
+use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::{Body, Named};
 use crate::error::ApiError;
 use crate::look::figures::{count, part_of};
-use crate::routes::causes::change;
+
+/// What causes are filtered by.
+const FILTERS: [&str; 2] = ["pipeline", "owner"];
 
 /// Causes on a page, and before the last of all pages.
 const LIMIT: u32 = 100;
@@ -88,8 +94,21 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let from = query.one("cursor").map_or(Ok(0), str::parse::<usize>).ok().filter(|from| *from <= FURTHEST);
     let from = from.ok_or_else(|| Problem::from(ApiError::invalid("cursor", "expected a number of causes")))?;
     let shown = Shown { tab, sort, from };
-    let (causes, more) = list(&app, &visitor, &shown, pipeline.clone(), owner).await?;
-    let body = body(&visitor, &shown, &causes, more, app.redrive().now());
+    let told = async { Ok(did::told(&app, &visitor, None).await?) };
+    let (told, read) =
+        tokio::join!(part::read(told), part::read(list(&app, &visitor, &shown, pipeline.clone(), owner)));
+    let (told, read, here) = (told?.unwrap_or_default(), read?, without_told(&visitor.here));
+    let number = read.as_ref().ok().map(|(causes, more)| (from + causes.len(), *more));
+    let listed = async {
+        let (causes, more) = read?;
+        Ok(listed(&visitor, &shown, &causes, more, app.redrive().now()))
+    };
+    let body = html! {
+        div.head { h1 { "Causes" } (told) }
+        div #cause-tabs { (tabs(&here, tab, number)) }
+        (filters(&visitor, &here))
+        (part(&visitor, ("causes-of", "Causes"), listed).await)
+    };
     shell::show(&app, &visitor, Page { place: Place::Causes, title: "Causes", pipeline: pipeline.as_ref(), body }).await
 }
 
@@ -100,47 +119,66 @@ async fn list(
     pipeline: Option<PipelineName>,
     owner: Option<String>,
 ) -> Result<(Vec<CauseView>, bool), Problem> {
-    let covers = |name: &PipelineName| visitor.caller.covers(name);
-    let reach = u32::try_from(from).unwrap_or(u32::MAX).saturating_add(LIMIT);
-    let (mut causes, mut more) = match tab {
-        Tab::NeedsYou => {
-            let mut causes = app.redrive().needy_causes(pipeline.as_ref(), &covers, (sort, reach + 1)).await?;
-            causes.retain(|cause| owner.is_none() || cause.owner == owner);
-            (causes, false)
-        }
-        _ => {
-            let states = match tab {
-                Tab::Muted => vec![CauseState::Muted],
-                Tab::Resolved => vec![CauseState::Resolved],
-                Tab::NeedsYou | Tab::All => Vec::new(),
-            };
-            let asked = CausesAsked { pipeline, states, owner, all: tab != Tab::All, sort, limit: reach };
-            let found = app.redrive().list_causes(asked).await?;
-            (found.causes, found.more)
-        }
+    let states = match tab {
+        Tab::Muted => vec![CauseState::Muted],
+        Tab::Resolved => vec![CauseState::Resolved],
+        Tab::NeedsYou | Tab::All => Vec::new(),
     };
-    causes.retain(|cause| covers(&cause.pipeline));
-    more |= causes.len() > reach as usize;
-    Ok((causes.into_iter().skip(from).take(LIMIT as usize).collect(), more))
+    let limit = u32::try_from(from).unwrap_or(u32::MAX).saturating_add(LIMIT);
+    let (needy, covers) = (tab == Tab::NeedsYou, |name: &PipelineName| visitor.caller.covers(name));
+    let asked = CausesAsked { pipeline, states, owner, all: !needy, sort, limit };
+    let (causes, more) = app.redrive().list_causes_of(covers, asked, needy).await?;
+    Ok((causes.into_iter().skip(from).collect(), more))
 }
 
-fn body(visitor: &Visitor, shown: &Shown, causes: &[CauseView], more: bool, now: Timestamp) -> Markup {
-    let &Shown { tab, sort, from } = shown;
-    let here = with_query(&visitor.here, "said", None);
+/// The tabs, with how many causes the one has that is shown, and whether there are more.
+fn tabs(here: &str, tab: Tab, number: Option<(usize, bool)>) -> Markup {
     let tabs = Tab::ALL.map(|each| {
-        let number = html! { (each.title()) @if each == tab { b { (from + causes.len()) @if more { "+" } } } };
-        (with_query(&without_cursor(&here), "tab", Some(each.as_str())), number, each == tab)
+        let number = number.filter(|_| each == tab);
+        let title = html! {
+            (each.title()) @if let Some((number, more)) = number { b { (number) @if more { "+" } } }
+        };
+        (with_query(&without_cursor(here), "tab", Some(each.as_str())), title, each == tab)
     });
+    views("Which causes", tabs)
+}
+
+/// What is filtered by, each with a link that drops it; and what causes cannot be filtered by.
+fn filters(visitor: &Visitor, here: &str) -> Markup {
+    let (query, here) = (visitor.query(), without_cursor(here));
+    let of_letters = LetterFilter::of(&query);
+    let foreign: Vec<_> = of_letters.names().filter(|name| *name != "pipeline").collect();
+    html! {
+        @if FILTERS.iter().any(|name| query.one(name).is_some()) {
+            div.filters {
+                @for (name, value) in FILTERS.iter().filter_map(|name| Some((name, query.one(name)?))) {
+                    span.chip {
+                        span { (name) } " " bdi { (value) }
+                        a href=(with_query(&here, name, None)) aria-label={ "Drop the filter " (name) } { "×" }
+                    }
+                }
+            }
+        }
+        @if !foreign.is_empty() {
+            p.fact {
+                "Causes are not filtered by " (foreign.join(", ")) ": "
+                a href={ "/letters?" (of_letters.to_query()) } { "letters are" } "."
+            }
+        }
+    }
+}
+
+fn listed(visitor: &Visitor, shown: &Shown, causes: &[CauseView], more: bool, now: Timestamp) -> Markup {
+    let &Shown { tab, sort, from } = shown;
+    let here = without_told(&visitor.here);
     let next = (more && from < FURTHEST).then(|| (from + LIMIT as usize).to_string());
     html! {
-        div.head { h1 { "Causes" } }
-        (views("Which causes", tabs))
-        @if causes.is_empty() { (empty(visitor, tab)) }
+        @if causes.is_empty() { (empty(visitor, tab, from > 0)) }
         @else {
             form method="post" action="/causes/change" #bulk {
                 (carried(visitor))
                 input type="hidden" name="back" value=(here);
-                (bulk(visitor))
+                (bulk::bar(visitor))
                 (table(&here, sort, causes, now))
             }
             p.table-foot {
@@ -153,52 +191,26 @@ fn body(visitor: &Visitor, shown: &Shown, causes: &[CauseView], more: bool, now:
     }
 }
 
-fn empty(visitor: &Visitor, tab: Tab) -> Markup {
-    let filters = ["pipeline", "owner"];
-    let query = visitor.query();
+fn empty(visitor: &Visitor, tab: Tab, is_further: bool) -> Markup {
+    let (query, here) = (visitor.query(), without_told(&visitor.here));
+    let filters: Vec<_> = FILTERS.into_iter().filter(|filter| query.one(filter).is_some()).collect();
     html! {
         p.empty {
             @match tab {
-                Tab::NeedsYou => { "No cause needs anybody. " a href="/causes?tab=all" { "All causes" } }
-                Tab::All => { "No dead letters, so no causes." }
-                Tab::Muted => { "No cause is muted." }
-                Tab::Resolved => { "No cause was resolved yet." }
+                _ if is_further => { "No more." }
+                Tab::NeedsYou if filters.is_empty() => { "No cause needs anybody. " }
+                Tab::NeedsYou => { "No cause like that needs anybody. " }
+                Tab::All if filters.is_empty() => { "No task has died, so there are no causes." }
+                Tab::Muted if filters.is_empty() => { "No cause is muted." }
+                Tab::Resolved if filters.is_empty() => { "No cause was resolved yet." }
+                Tab::All | Tab::Muted | Tab::Resolved => { "No cause is like that." }
             }
-            @for filter in filters.into_iter().filter(|filter| query.one(filter).is_some()) {
-                " " a href=(with_query(&visitor.here, filter, None)) { "Drop the filter " (filter) }
+            @if tab == Tab::NeedsYou && !is_further {
+                a href=(with_query(&without_cursor(&here), "tab", Some("all"))) { "All causes" }
             }
-        }
-    }
-}
-
-/// What can be done to those that are ticked.
-fn bulk(visitor: &Visitor) -> Markup {
-    let [lacks, admin] = [Role::Operator, Role::Admin].map(|role| visitor.lacks(role));
-    html! {
-        div.bulk data-selection="" {
-            b data-count="" { "Tick causes, then:" }
-            span.actions {
-                @for (verb, label, key) in [("assign", "Assign me", "a"), ("mute", "Mute 24 h", "m"), ("resolve", "Resolve", "e")] {
-                    button.small name="verb" value=(verb) disabled[lacks.is_some()] title=[lacks.as_deref()] data-key=(key) {
-                        (label)
-                    }
-                }
-                button.small name="verb" value="replay" formaction="/causes/ask" disabled[lacks.is_some()] title=[lacks.as_deref()] data-key="t r" data-label="Try or replay #…" {
-                    "Try or replay…"
-                }
-                button.small name="verb" value="discard" formaction="/causes/ask" disabled[admin.is_some()] title=[admin.as_deref()] data-label="Discard the letters of #…" {
-                    "Discard their letters…"
-                }
-                button.small name="verb" value="merge" formaction="/causes/ask" disabled[lacks.is_some()] title=[lacks.as_deref()] data-label="Merge #…" {
-                    "Merge…"
-                }
+            @for filter in filters {
+                " " a href=(with_query(&here, filter, None)) { "Drop the filter " (filter) }
             }
-            @if let Some(lacks) = &lacks { span.fact { (lacks) } }
-            (commands_of_ticked(&[
-                ("Assign me", format!("redrive cause assign --to {}", quoted(visitor.caller.name()))),
-                ("Mute 24 h", "redrive cause mute --until 24h".to_owned()),
-                ("Resolve", "redrive cause resolve".to_owned()),
-            ], "CAUSE…"))
         }
     }
 }
@@ -230,13 +242,13 @@ fn table(here: &str, sort: CauseSort, causes: &[CauseView], now: Timestamp) -> M
                 (column("Cause"))
                 (column("Died, 24 h, peak"))
                 th.num role="columnheader" scope="col" aria-sort=[(sort == CauseSort::Dead).then_some("descending")] { (by(CauseSort::Dead, "Dead")) }
-                (column_num("From saved"))
+                (column_num("With saved page"))
                 th role="columnheader" scope="col" aria-sort=[(sort != CauseSort::Dead).then_some("descending")] {
                     (by(CauseSort::First, "First")) ", " (by(CauseSort::Last, "last"))
                 }
                 (column("Owner"))
             } }
-            tbody role="rowgroup" #causes data-rows="" { @for cause in causes { (row(cause, now)) } }
+            tbody role="rowgroup" #causes data-rows=(LIMIT) { @for cause in causes { (row(cause, now)) } }
         }
     }
 }
@@ -251,7 +263,7 @@ fn row(cause: &CauseView, now: Timestamp) -> Markup {
             th.c-what role="rowheader" scope="row" {
                 a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
                 span.fact.cut { (facts(cause)) }
-                @if let Some(example) = &cause.example { span.fact.cut { "e.g. " (name(example)) } }
+                @if let Some(example) = &cause.example { span.fact.cut.wide-only { "e.g. " (name(example)) } }
             }
             td.c-spark role="cell" { (trend(&cause.trend)) }
             td.num.c-dead role="cell" { b { (number(cause.dead as i64)) } }
@@ -274,48 +286,6 @@ pub fn facts(cause: &CauseView) -> Markup {
             @if cause.targets_count > 1 { " and " (count(cause.targets_count as i64 - 1)) " more" }
         }
     }
-}
-
-/// Does something to all that are ticked.
-pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
-    once(&app, &visitor, &fields, async || {
-        let ids: Vec<CauseId> = fields.all("id").map(read).collect::<Result<_, _>>()?;
-        if ids.is_empty() {
-            return Err(ApiError::senseless("no cause is ticked").into());
-        }
-        let verb = fields.one("verb").unwrap_or_default();
-        let owner = visitor.caller.name();
-        match verb {
-            "merge" => {
-                let into = ids.first().map(ToString::to_string).unwrap_or_default();
-                for id in ids.iter().skip(1) {
-                    one(&app, &visitor, id, json!({ "verb": "merge", "into": into })).await?;
-                }
-            }
-            "assign" | "mute" | "resolve" => {
-                for id in &ids {
-                    let said = match verb {
-                        "assign" => json!({ "verb": "assign", "owner": owner }),
-                        "mute" => json!({ "verb": "mute", "until": "24h" }),
-                        _ => json!({ "verb": "resolve" }),
-                    };
-                    one(&app, &visitor, id, said).await?;
-                }
-            }
-            _ => return Err(ApiError::invalid("verb", "expected assign, mute, resolve or merge").into()),
-        }
-        let about = number_of(ids.len(), "cause", "causes");
-        let back = own_path(fields.one("back").unwrap_or("/causes"));
-        Ok(Done::At(with_said(back, &[("said", verb), ("about", &about)])))
-    })
-    .await
-}
-
-/// Changes one cause, as the API would.
-pub async fn one(app: &App, visitor: &Visitor, id: &CauseId, said: Value) -> Result<(), Problem> {
-    let asked = Body(asked(said)?);
-    let _changed = change::run(State(app.clone()), visitor.caller.clone(), Named(id.clone()), asked).await?;
-    Ok(())
 }
 
 /// The id of a cause, as a form has it.

@@ -1,18 +1,20 @@
 //! `/letters/{id}`: all about one task.
 //!
-//! - `ways`: from what it can be sent again
+//! - `ways`: from what it can be sent again; `retry`: doing that, after a question
 //! - `attempts`: what happened, attempt by attempt
 //! - `task`: a task that is not dead, or not any more
 //! - `tools`: the letter for other tools
 
 mod attempts;
-mod task;
+pub mod retry;
+pub mod task;
 pub mod tools;
-mod ways;
+pub mod ways;
 
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use redrive::contract::ReplayView;
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
 use redrive_core::ids::JobRef;
@@ -24,8 +26,8 @@ use self::ways::Ways;
 use super::compare;
 use super::letter_edit;
 use super::letters::number_of;
-use super::part::part;
-use super::parts::{Button, Glyph, button, commands, instant, link, name, section_head, state, text};
+use super::part::{self, part};
+use super::parts::{Glyph, commands, instant, link, name, section_head, state, text};
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of as number_of_things};
 use super::visitor::Visitor;
@@ -46,70 +48,123 @@ pub async fn show(State(app): State<App>, visitor: Visitor, Named(named): Named<
     let Some(letter) = app.redrive().store().get_dead(id).await? else { return task::show(&app, &visitor, id).await };
     visitor.caller.check(&letter.pipeline)?;
     let now = app.redrive().now();
-    let response = response(&app, &visitor, &letter).await;
-    let history = async {
-        let replays = app.redrive().store().replays_of(id, letter_edit::REPLAYS_MAX).await?;
-        Ok(html! { (letter_edit::history(&letter, &replays)) (task::replays(&replays, now)) })
-    };
-    let history = part(&visitor, ("replays-of", "Replays of it"), history).await;
-    let ways = Ways::of(&app, &visitor, &letter).await;
     let replay = format!("/replays/new?id={}", letter.id);
+    let replays = async { Ok(app.redrive().store().replays_of(id, letter_edit::REPLAYS_MAX).await?) };
+    let responded = async { Ok(response(&app, &visitor, &letter).await) };
     let compared = compare::section(&app, &visitor, &letter, (None, &replay));
-    let compared = part(&visitor, ("broke", "What broke"), compared).await;
+    // All at once: each has the same time for what it reads.
+    let (replays, ways, response, compared) = tokio::join!(
+        part::read(replays),
+        Ways::of(&app, &visitor, &letter),
+        part(&visitor, ("response", "Response"), responded),
+        part(&visitor, ("broke", "What broke"), compared),
+    );
+    let replays = replays?;
+    let taken = ways.is_taken.then(|| replays.as_ref().ok().and_then(|all| taken_by(&visitor, all)));
+    let most = app.setting().config.pipeline.get(&letter.pipeline).map(|own| own.policy().retry.attempts_max);
+    let head = head(&visitor, &letter, (&ways, taken, most), now);
+    let failures = letter.failures.as_deref().unwrap_or_default();
+    let own = task::seen_by(&visitor, replays.as_deref().unwrap_or_default());
+    let attempts = attempts::section(failures, letter.accepted_at, &own, now);
+    let history = async {
+        let replays = replays?;
+        let own = task::seen_by(&visitor, &replays);
+        Ok(html! { (letter_edit::history(&visitor, &letter, &replays)) (task::replays(&own, now)) })
+    };
     let body = html! {
-        (head(&visitor, &letter, &ways, now))
+        (head)
         (compared)
-        (attempts::section(letter.failures.as_deref().unwrap_or_default(), letter.accepted_at, now))
-        div.halves { (letter_edit::form(&visitor, &letter, None)) div { (response) } }
-        (history)
-        (tools::section(&app, &letter))
+        (attempts)
+        div.halves { (letter_edit::form(&visitor, &letter, ways.is_taken, None)) div { (response) } }
+        (part(&visitor, ("replays-of", "Replays of it"), history).await)
+        (tools::section(&app, &visitor, &letter))
     };
     let title = format!("Letter {}", number_of(&letter));
     shell::show(&app, &visitor, Page { place: Place::Letters, title: &title, pipeline: Some(&letter.pipeline), body })
         .await
 }
 
-fn head(visitor: &Visitor, letter: &DeadLetter, ways: &Ways, now: Timestamp) -> Markup {
-    let retry = format!("/letters/{}/retry", letter.id);
-    let form = |label: &'static str, from: &'static str, class: &'static str, key| {
-        button(visitor, &Button { action: &retry, label, role: Role::Operator, fields: &[("from", from)], class, key })
-    };
-    let has_saved = ways.saved();
+/// The replay that has a letter, if who looks may see it: the newest of its replays that are not over.
+fn taken_by<'a>(visitor: &Visitor, replays: &'a [ReplayView]) -> Option<&'a ReplayView> {
+    let open = replays.iter().find(|replay| !replay.state.is_over());
+    open.filter(|replay| task::is_seen_by(visitor, replay))
+}
+
+/// `taken` is there if another replay has the letter, with that replay where it may be seen; `most` is how many attempts a run has.
+fn head(
+    visitor: &Visitor,
+    letter: &DeadLetter,
+    (ways, taken, most): (&Ways, Option<Option<&ReplayView>>, Option<u32>),
+    now: Timestamp,
+) -> Markup {
     html! {
         div.crumbs {
             span { a href="/letters" { "Letters" } " / " code { (letter.id) } }
             @if let Some(cause) = &letter.cause { span { "cause " a href={ "/causes/" (cause) } { code { (cause) } } } }
         }
-        div.head {
+        div.head #where {
             h1 { (state("dead", Glyph::Cross, Tone::Bad)) (number_of(letter)) " " (text(&letter.message)) }
             ul.facts {
                 li { (letter.pipeline) }
                 li { (letter.reason) @if let Some(status) = letter.http_status { ", " (status) } }
                 @if let Some(target) = &letter.target { li { (name(target)) } }
-                li { (number_of_things(letter.attempts as usize, "attempt", "attempts")) } @if letter.replays > 0 { li { (number_of_things(letter.replays as usize, "replay", "replays")) } }
+                li {
+                    (number_of_things(letter.attempts as usize, "attempt", "attempts"))
+                    @if let Some(most) = most { ", at most " (most) " a run" }
+                }
+                @if letter.replays > 0 { li { (number_of_things(letter.replays as usize, "replay", "replays")) } }
                 li { "died " (instant(letter.died_at, now)) } li { "gate " (letter.gate) }
                 @if let Some(verdict) = &letter.verdict { li { (text(verdict)) } }
             }
-            div.actions.page-actions {
-                (form(if has_saved { "Retry from saved" } else { "Retry now" }, if has_saved { "saved" } else { "suited" }, "primary", Some("r")))
-                @if has_saved { (form("Fetch again", "refetch", "", None)) }
-                (link(visitor, Role::Operator, "#edit", "Edit and retry…", "", None))
-                (link(visitor, Role::Admin, &format!("/letters/discard?id={}", letter.id), "Discard…", "in-more", None))
-                (commands(&commands_of(letter, has_saved)))
+            div.actions.page-actions #actions { (actions(visitor, letter, ways)) }
+            @if let Some(replay) = taken {
+                p.fact #taken {
+                    "Another replay has it"
+                    @if let Some(replay) = replay { ": " a href={ "/replays/" (replay.id) } { (name(&replay.name)) } }
+                    ". Nobody else can send or edit it until that is through with it."
+                }
             }
             @if let Some(why) = ways.why_not() { p.fact #ways { "Not from its saved page: " (why) "." } }
         }
     }
 }
 
+/// What can be done with it. While another replay has it, it can only be looked at.
+fn actions(visitor: &Visitor, letter: &DeadLetter, ways: &Ways) -> Markup {
+    let to = |from: &str| format!("/letters/{}/retry?from={from}", letter.id);
+    let discard = format!("/letters/discard?id={}", letter.id);
+    let form = |label: &str, href: &str, class: &str, key| match ways.is_taken {
+        true => html! {
+            button class=(class) disabled title="another replay has it" { (label) } span.vh.why { "another replay has it" }
+        },
+        false => link(visitor, Role::Operator, href, label, class, key),
+    };
+    html! {
+        @if ways.saved() {
+            (form("Retry from saved…", &to("saved"), "primary", Some("r")))
+            (form("Fetch again…", &to("refetch"), "", None))
+        } @else {
+            (form("Retry now…", &to("suited"), "primary", Some("r")))
+        }
+        (form("Edit and retry…", "#edit", "in-more", None))
+        (link(visitor, Role::Admin, &discard, "Discard…", "in-more", None))
+        // What has no room in the bar of a phone.
+        details.menu.narrow { summary.button { "More" } ul {
+            li { (form("Edit and retry…", "#edit", "plainly", None)) }
+            li { (link(visitor, Role::Admin, &discard, "Discard…", "plainly", None)) }
+        } }
+        (commands(&commands_of(letter, ways.saved())))
+    }
+}
+
 /// What somebody would type to do what can be done now.
 fn commands_of(letter: &DeadLetter, has_saved: bool) -> Vec<(&'static str, String)> {
-    let id = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
-    let force = letter_edit::forced(letter);
-    let retry = |from: &str| format!("redrive replay start {id}{from} --ramp none --refail-max 100%{force} --detach");
+    let id = letter_edit::called(letter);
     let mut lines = match has_saved {
-        true => vec![("Retry from saved", retry(" --saved")), ("Fetch again", retry(" --refetch"))],
-        false => vec![("Retry now", retry(""))],
+        true => {
+            vec![("Retry from saved", retry::line(letter, "saved")), ("Fetch again", retry::line(letter, "refetch"))]
+        }
+        false => vec![("Retry now", retry::line(letter, "suited"))],
     };
     lines.push(("Edit and retry", format!("redrive retry {id} --edit")));
     lines.push(("Discard", format!("redrive dead discard {id} --why 'the reason'")));

@@ -1,29 +1,25 @@
-//! Sending one letter again: as it is, or with another input. Another input is shown beside the one that there is before anything
-//! happens; the task stays the same, and what it was accepted with is kept.
+//! Another input for a letter: it is shown beside the one that there is before anything happens; the task stays the same, and what it
+//! was accepted with is kept.
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use redrive::contract::ReplayView;
-use redrive_core::dead::{DeadLetter, Gate};
+use redrive_core::dead::DeadLetter;
 use redrive_core::ids::JobRef;
 use redrive_core::jobs::Input;
 use redrive_core::tokens::Role;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::acts::asked;
-use super::fields::{Done, Fields, carried, once};
+use super::fields::{Fields, carried};
+use super::letter::{retry, task};
 use super::letters::number_of;
-use super::parts::{command, name, quoted, section_head, text};
+use super::parts::{command_of_form, name, quoted, section_head, text};
 use super::problem::Problem;
-use super::replay_new::excluded;
 use super::shell::{self, Page, Place, number_of as number_of_things};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::{Body, Named};
-use crate::error::ApiError;
-use crate::routes::replays::start;
+use crate::asked::Named;
 
 /// Replays of a letter that are listed, and looked through for edits.
 pub const REPLAYS_MAX: u32 = 50;
@@ -39,11 +35,11 @@ struct Edit {
     after: Value,
 }
 
-/// The input, to be edited; `wrong` is what is wrong with the text that somebody sent.
-pub fn form(visitor: &Visitor, letter: &DeadLetter, wrong: Option<(&str, &str)>) -> Markup {
+/// The input, to be edited, unless another replay has the letter; `wrong` is what is wrong with the text that somebody sent.
+pub fn form(visitor: &Visitor, letter: &DeadLetter, is_taken: bool, wrong: Option<(&str, &str)>) -> Markup {
     let shown = serde_json::to_string_pretty(&letter.input).unwrap_or_default();
     let shown = wrong.map_or(shown, |(text, _)| text.to_owned());
-    let lacks = visitor.lacks(Role::Operator);
+    let lacks = visitor.lacks(Role::Operator).or_else(|| is_taken.then(|| "another replay has it".to_owned()));
     html! {
         section aria-labelledby="edit" {
             (section_head("edit", "Input", "edit it, see what changes, then retry: the same task, its original kept"))
@@ -56,6 +52,7 @@ pub fn form(visitor: &Visitor, letter: &DeadLetter, wrong: Option<(&str, &str)>)
             form method="post" action={ "/letters/" (letter.id) "/edit" } {
                 (carried(visitor))
                 @if let Some((_, why)) = wrong { p.headline.bad #wrong role="alert" { (text(why)) } }
+                input type="hidden" name="seen" value=(as_seen(&letter.input));
                 label.vh for="input" { "Input as JSON" }
                 textarea #input name="input" rows=(shown.lines().count().clamp(4, 20)) spellcheck="false"
                     aria-describedby=[wrong.map(|_| "wrong")] { (shown) }
@@ -69,16 +66,16 @@ pub fn form(visitor: &Visitor, letter: &DeadLetter, wrong: Option<(&str, &str)>)
 }
 
 /// What was changed in a letter's input, replay by replay.
-pub fn history(letter: &DeadLetter, replays: &[ReplayView]) -> Markup {
+pub fn history(visitor: &Visitor, letter: &DeadLetter, replays: &[ReplayView]) -> Markup {
     let mut input = letter.original.clone().unwrap_or_else(|| letter.input.clone());
     let edited = replays.iter().rev().filter(|replay| !replay.edits.is_empty());
-    let edits: Vec<(&ReplayView, Vec<Edit>)> = edited
-        .map(|replay| {
-            let edits = differences(&input, &replay.edits);
-            input.extend(replay.edits.clone());
-            (replay, edits)
-        })
-        .collect();
+    let edits = edited.map(|replay| {
+        let edits = differences(&input, &replay.edits);
+        input.extend(replay.edits.clone());
+        (replay, edits)
+    });
+    // A replay that also had letters of other pipelines is not for everybody's eyes.
+    let edits: Vec<(&ReplayView, Vec<Edit>)> = edits.filter(|(replay, _)| task::is_seen_by(visitor, replay)).collect();
     html! {
         @if !edits.is_empty() {
             section aria-labelledby="edits" {
@@ -113,13 +110,13 @@ pub async fn review(
 ) -> Result<Response, Problem> {
     let letter = app.redrive().dead_letter(app.redrive().find_job(&named).await?).await?;
     visitor.caller.check(&letter.pipeline)?;
-    let sent = fields.one("input").unwrap_or_default();
+    let (sent, seen) = (fields.one("input").unwrap_or_default(), fields.one("seen"));
     let title = format!("Retry {} with another input?", number_of(&letter));
-    let body = match edited(sent, &letter) {
-        Err(why) => html! { div.head { h1 { (title) } } (form(&visitor, &letter, Some((sent, &why)))) },
+    let body = match edited(sent, &letter, seen) {
+        Err(why) => html! { div.head { h1 { (title) } } (form(&visitor, &letter, false, Some((sent, &why)))) },
         Ok(changed) if changed.is_empty() => {
             let why = "nothing is different from the input as it is";
-            html! { div.head { h1 { (title) } } (form(&visitor, &letter, Some((sent, why)))) }
+            html! { div.head { h1 { (title) } } (form(&visitor, &letter, false, Some((sent, why)))) }
         }
         Ok(changed) => question(&visitor, &letter, &title, sent, &changed),
     };
@@ -139,70 +136,41 @@ fn question(visitor: &Visitor, letter: &DeadLetter, title: &str, sent: &str, cha
         form.ask method="post" action={ "/letters/" (letter.id) "/retry" } {
             (carried(visitor))
             input type="hidden" name="input" value=(sent);
+            input type="hidden" name="seen" value=(as_seen(&letter.input));
+            (retry::why(letter))
             p.actions {
                 button.primary { "Retry with " (number) }
                 a.button href={ "/letters/" (letter.id) } { "No, go back" }
             }
         }
-        (command(&line(letter, changed)))
+        (command_of_form(&line(letter, changed), &retry::forced(letter, " --why 'the reason'").replacen(" --force", "", 1)))
     }
 }
 
-/// What somebody would type to do the same.
+/// What somebody would type to do the same, but for why.
 fn line(letter: &DeadLetter, changed: &Input) -> String {
-    let id = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
     let sets: String =
         changed.iter().map(|(field, value)| format!(" --set {}", quoted(&format!("{field}={value}")))).collect();
-    format!("redrive replay start {id}{sets}{} --ramp none --refail-max 100% --detach", forced(letter))
+    let (id, forced) = (called(letter), retry::forced(letter, ""));
+    format!("redrive replay start {id}{sets}{forced} --ramp none --refail-max 100% --detach")
 }
 
-/// The flags without which a letter that failed permanently is not sent.
-pub const fn forced(letter: &DeadLetter) -> &'static str {
-    match letter.gate {
-        Gate::Never => " --force --why 'retried by hand'",
-        _ => "",
+/// What commands call a letter.
+pub fn called(letter: &DeadLetter) -> String {
+    letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string())
+}
+
+/// An input as somebody saw it, in few letters: what they send is for that and no other.
+fn as_seen(input: &Input) -> String {
+    let text = serde_json::to_string(input).unwrap_or_default();
+    blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
+}
+
+/// What is different from the input as it is, by what somebody sent who saw it as `seen`; or what is wrong with that.
+pub fn edited(sent: &str, letter: &DeadLetter, seen: Option<&str>) -> Result<Input, String> {
+    if seen.is_some_and(|seen| seen != as_seen(&letter.input)) {
+        return Err("somebody else changed the input meanwhile: what is sent here would undo that".to_owned());
     }
-}
-
-/// Sends one letter again, as it is or with another input.
-pub async fn retry(
-    State(app): State<App>,
-    visitor: Visitor,
-    Named(named): Named<JobRef>,
-    fields: Fields,
-) -> Result<Response, Problem> {
-    once(&app, &visitor, &fields, async || {
-        let id = app.redrive().find_job(&named).await?;
-        let letter = app.redrive().dead_letter(id).await?;
-        visitor.caller.check(&letter.pipeline)?;
-        let edits = match fields.one("input") {
-            Some(sent) => edited(sent, &letter).map_err(|why| Problem::from(ApiError::invalid("input", why)))?,
-            None => Input::new(),
-        };
-        let mut wanted =
-            json!({ "letters": { "ids": [id.to_string()] }, "ramp": [], "refail_max": "100%", "set": edits });
-        if let Some(from) = fields.one("from") {
-            wanted["from"] = from.into();
-        }
-        if letter.gate == Gate::Never {
-            wanted["force"] = true.into();
-            wanted["why"] = "retried by hand".into();
-        }
-        let asked: start::Asked = asked(wanted)?;
-        let (_, Json(started)) = start::run(State(app.clone()), visitor.caller.clone(), Body(asked)).await?;
-        match started.id() {
-            Some(replay) => Ok(Done::At(format!("/replays/{replay}"))),
-            None => {
-                let why: Vec<_> = started.plan().excluded.keys().map(|exclusion| excluded(*exclusion)).collect();
-                Err(ApiError::senseless(format!("this letter is not sent: {}", why.join(", "))).into())
-            }
-        }
-    })
-    .await
-}
-
-/// What is different from the input as it is, by what somebody sent; or what is wrong with that.
-fn edited(sent: &str, letter: &DeadLetter) -> Result<Input, String> {
     let edited: Value = serde_json::from_str(sent).map_err(|error| format!("this is no JSON: {error}"))?;
     let Value::Object(edited) = edited else { return Err("an input is an object".to_owned()) };
     if let Some(gone) = letter.input.keys().find(|key| !edited.contains_key(*key)) {

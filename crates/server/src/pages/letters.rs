@@ -8,9 +8,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{CountEvents, Span};
+use redrive::contract::{CountEvents, EventCount, Span};
 use redrive::dead::SearchAsked;
-use redrive_core::counts::Event;
 use redrive_core::dead::DeadLetter;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
@@ -28,7 +27,7 @@ use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::look::figures::count;
+use crate::look::figures::{count, counted};
 use crate::look::foreign::cut;
 use crate::page::{LIMIT, List, Listed};
 use crate::routes::letters::filter::Filter;
@@ -36,6 +35,9 @@ use crate::routes::letters::list;
 
 /// Inputs that stand for a task are cut to so many characters.
 const TASK: usize = 32;
+
+/// Pages of letters that are read for one that is shown.
+const PAGES_READ: usize = 20;
 
 /// How long letters are looked through for a text, and for several things that no index finds together.
 const SEARCHED_FOR: Duration = Duration::from_millis(100);
@@ -45,17 +47,13 @@ const FILTERED_FOR: Duration = Duration::from_millis(25);
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let (query, pipeline) = (visitor.query(), pipeline_of(&visitor)?);
     let filter = LetterFilter::of(&query);
-    let asked: Filter = asked(Value::Object(filter.to_json()))?;
+    let wanted: Filter = asked(Value::Object(filter.to_json()))?;
     let cursor = query.one("cursor").map(str::to_owned);
     let is_further = cursor.is_some();
     let read = part::read(async {
         let (found, looked) = match within(&filter) {
-            Some(within) => search(&app, &visitor, asked, (cursor, within)).await?,
-            None => {
-                let wanted = List { asked, limit: LIMIT, cursor };
-                let Json(found) = list::run(State(app.clone()), visitor.caller.clone(), wanted).await?;
-                (found, None)
-            }
+            Some(within) => search(&app, &visitor, wanted, (cursor, within)).await?,
+            None => read_on(&app, &visitor, &filter, cursor).await?,
         };
         let done = match found.items.is_empty() && filter.is_empty() {
             true => Some(done_lately(&app, &visitor).await?),
@@ -99,6 +97,27 @@ fn within(filter: &LetterFilter) -> Option<Duration> {
         Some(_) => Some(SEARCHED_FOR),
         None => several.then_some(FILTERED_FOR),
     }
+}
+
+/// A page of letters. Who may see some pipelines only is shown those among the newest: it is read on until a page is full, or enough
+/// were looked at.
+async fn read_on(
+    app: &App,
+    visitor: &Visitor,
+    filter: &LetterFilter,
+    mut cursor: Option<String>,
+) -> Result<(Listed<DeadLetter>, Option<Looked>), Problem> {
+    let mut items = Vec::new();
+    for _ in 0..PAGES_READ {
+        let wanted = List { asked: asked(Value::Object(filter.to_json()))?, limit: LIMIT, cursor };
+        let Json(found) = list::run(State(app.clone()), visitor.caller.clone(), wanted).await?;
+        items.extend(found.items);
+        cursor = found.next;
+        if cursor.is_none() || items.len() >= LIMIT as usize || visitor.caller.covers_all() {
+            return Ok((Listed { items, next: cursor }, None));
+        }
+    }
+    Ok((Listed { items, next: cursor }, Some(Looked { at: None, of: None })))
 }
 
 /// Letters that are like that, as far as they are found in a moment.
@@ -154,6 +173,11 @@ fn listed(
                 p.empty { "None so far." }
                 (progress(visitor, found, looked))
             }
+            // Those of others were left out after a page of them was read.
+            (true, None) if found.next.is_some() => {
+                p.empty { "None of these letters is of your pipelines. There are more." }
+                (further(&without_cursor(&visitor.here), found.next.as_deref()))
+            }
             (true, _) if is_further => { p.empty { "No more." } }
             (true, _) => (empty(visitor, filter, done)),
             (false, looked) => {
@@ -182,7 +206,7 @@ fn filters(visitor: &Visitor, filter: &LetterFilter, shown: Option<&str>) -> Mar
     html! {
         div.filters {
             (filter.chips(&visitor.here))
-            @if let Some(shown) = shown { span.fact { (shown) } }
+            @if let Some(shown) = shown { span.fact #letters-shown { (shown) } }
         }
         details.filter-form {
             summary { "Filter" }
@@ -194,7 +218,9 @@ fn filters(visitor: &Visitor, filter: &LetterFilter, shown: Option<&str>) -> Mar
                             input id={ "filter-" (id) } type="text" name=(id) value=[filter.get(id)];
                         }
                     }
-                    @if let Some(cause) = filter.get("cause") { input type="hidden" name="cause" value=(cause); }
+                    @for id in ["cause", "round"] {
+                        @if let Some(value) = filter.get(id) { input type="hidden" name=(id) value=(value); }
+                    }
                 }
                 p.actions { button { "Filter" } a.button href="/letters" { "All letters" } }
             }
@@ -207,18 +233,13 @@ async fn done_lately(app: &App, visitor: &Visitor) -> Result<i64, Problem> {
     let since = app.redrive().now() - Duration::from_secs(86_400);
     let counts = app.redrive().store().counts(CountEvents::since(since, Span::Hour)).await?;
     let own = counts.iter().filter(|count| visitor.caller.covers(&count.pipeline));
-    let done = own.map(|count| match count.event {
-        Event::Done => count.count,
-        Event::Recovered => -count.count,
-        _ => 0,
-    });
-    Ok(done.sum::<i64>().max(0))
+    Ok(own.map(EventCount::done_once).sum::<i64>().max(0))
 }
 
 fn empty(visitor: &Visitor, filter: &LetterFilter, done: Option<i64>) -> Markup {
     html! {
         p.empty {
-            @if let Some(done) = done { "No dead letters; " (count(done)) " tasks done in 24 h." }
+            @if let Some(done) = done { "No dead letters; " (counted(done, "task", "tasks")) " done in 24 h." }
             @else if filter.is_empty() { "No dead letters." }
             @else {
                 "No dead letter is like that. Drop a filter: "
@@ -242,7 +263,7 @@ pub fn table(visitor: &Visitor, letters: &[DeadLetter], filter: &LetterFilter, n
                 (column("Proxy"))
                 (column("Saved")) (column("Gate"))
             } }
-            tbody role="rowgroup" #letters-rows data-rows="" { @for letter in letters { (row(letter, now, ticked)) } }
+            tbody role="rowgroup" #letters-rows data-rows=(if ticked { LIMIT } else { super::cause::LETTERS }) { @for letter in letters { (row(letter, now, ticked)) } }
         }
     };
     if !ticked {
@@ -261,9 +282,14 @@ pub fn table(visitor: &Visitor, letters: &[DeadLetter], filter: &LetterFilter, n
                         "Discard selected…"
                     }
                 }
+                @match (&operator, &admin) {
+                    (Some(lacks), _) => span.fact { (lacks) },
+                    (None, Some(lacks)) => span.fact { "Discard " (lacks) },
+                    (None, None) => {}
+                }
                 @if !filter.is_empty() {
                     span.end {
-                        a href={ "/replays/new?" (filter.to_query()) } { "Replay all that match…" } " "
+                        (link(visitor, Role::Operator, &format!("/replays/new?{}", filter.to_query()), "Replay all that match…", "small plainly", None)) " "
                         (link(visitor, Role::Admin, &format!("/letters/discard?{}", filter.to_query()), "Discard all that match…", "small plainly", None))
                     }
                 }

@@ -17,7 +17,7 @@ pub use self::held::held;
 pub use self::needs::fires;
 use super::fields::Fields;
 use super::part::part;
-use super::parts::{column, column_num, columns, number, pipeline_state, section_head, share, spark};
+use super::parts::{column, column_num, columns, number, pipeline_state, section_head, share, spark, with_query};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -30,7 +30,8 @@ use crate::look::tone::Tone;
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let (pipeline, setting) = (pipeline_of(&visitor)?, app.setting());
     let covers = |name: &PipelineName| visitor.caller.covers(name) && pipeline.as_ref().is_none_or(|only| only == name);
-    let body = body(&visitor, &app.redrive().look(&setting, covers, visitor.caller.covers_all())).await;
+    let look = app.redrive().look(&setting, covers, visitor.caller.covers_all());
+    let body = body(&visitor, &look, pipeline.as_ref()).await;
     shell::show(&app, &visitor, Page { place: Place::Overview, title: "Overview", pipeline: pipeline.as_ref(), body })
         .await
 }
@@ -40,31 +41,53 @@ pub fn pipeline_of(visitor: &Visitor) -> Result<Option<PipelineName>, Problem> {
     let Some(text) = visitor.query().one("pipeline").map(str::to_owned) else { return Ok(None) };
     let wrong = |error: redrive_core::ids::InvalidName| Problem::from(ApiError::invalid("pipeline", error.to_string()));
     let name: PipelineName = text.parse().map_err(wrong)?;
-    visitor.caller.check(&name)?;
+    visitor.caller.check_named([&name])?;
     Ok(Some(name))
 }
 
-async fn body<C>(visitor: &Visitor, look: &Look<'_, C>) -> Markup
+/// An address of a page that is about the same pipeline as this one.
+fn about(path: &str, pipeline: Option<&PipelineName>) -> String {
+    with_query(path, "pipeline", pipeline.map(PipelineName::as_str))
+}
+
+async fn body<C>(visitor: &Visitor, look: &Look<'_, C>, pipeline: Option<&PipelineName>) -> Markup
 where
     C: Fn(&PipelineName) -> bool,
 {
     let now = look.now;
-    let stand = async { Ok(pipeline_table(Some("Pipelines"), look.pipelines().await?, now)) };
+    let stand = async {
+        let lines = look.pipelines().await?;
+        Ok(match (pipeline, lines) {
+            (Some(name), []) => unknown(name),
+            _ => pipeline_table(Some("Pipelines"), lines, now),
+        })
+    };
     let wait = async { Ok(held(visitor, look.held().await?, now)) };
     let run = async { Ok(running(&look.replays().await?, now)) };
     // All at once: each has the same time for what it reads.
     let (headline, needs, stand, wait, run) = tokio::join!(
-        part(visitor, ("lately", "Lately"), headline::headline(look)),
-        part(visitor, ("needs", "Needs you"), needs::needs(visitor, look)),
+        part(visitor, ("lately", "Lately"), headline::headline(look, pipeline)),
+        part(visitor, ("needs", "Needs you"), needs::needs(visitor, look, pipeline)),
         part(visitor, ("pl", "Pipelines"), stand),
         part(visitor, ("held", "Held targets"), wait),
         part(visitor, ("rr", "Open replays"), run),
     );
+    let held = look.held().await.unwrap_or_default();
     html! {
         h1.vh { "Overview" }
         (alerts::said(visitor))
-        (breakers::said(visitor))
+        (breakers::said(visitor, held))
         (headline) (needs) (stand) (wait) (run)
+    }
+}
+
+/// What is said of a pipeline that nobody has heard of.
+fn unknown(name: &PipelineName) -> Markup {
+    html! {
+        section aria-label="Pipelines" {
+            (section_head("pl", "Pipelines", ""))
+            p.empty { "No pipeline is called " (name) ". " a href="/" { "All pipelines" } }
+        }
     }
 }
 

@@ -38,12 +38,16 @@ async fn a_page_of_which_only_the_beginning_was_kept_is_none_to_retry_from() {
     let browser = Browser::new(&server);
     let shown = browser.page(&format!("/letters/{id}")).await;
     assert!(!shown.contains("Retry from saved") && shown.contains("Retry now"), "{shown}");
-    assert!(shown.contains("Not from its saved page: only the beginning of their page was kept"), "{shown}");
+    assert!(shown.contains("Not from its saved page: only the beginning of its page was kept"), "{shown}");
     assert!(browser.page("/letters").await.contains("its beginning"), "nor does the list say that it is there");
-    let token = [("from", "saved")];
-    let refused = browser.submit(&shown, &format!("/letters/{id}/retry"), &token).await;
-    assert_eq!(refused.status, 400);
-    assert!(refused.text().contains("only the beginning of their page was kept"), "{}", refused.text());
+    let retry = format!("/letters/{id}/retry");
+    let asked = browser.page(&format!("{retry}?from=suited")).await;
+    for refused in
+        [browser.get(&format!("{retry}?from=saved")).await, browser.submit(&asked, &retry, &[("from", "saved")]).await]
+    {
+        assert_eq!(refused.status, 400);
+        assert!(refused.text().contains("only the beginning of its page was kept"), "{}", refused.text());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,4 +122,91 @@ async fn who_sees_one_pipeline_is_told_how_many_letters_it_has() {
     let next = server.ask_as(Some(&boss), "GET /letters?limit=50", &[], None).await.ok();
     let rest = chief.page(&format!("/letters?cursor={}", next["next"].as_str().expect("more"))).await;
     assert!(rest.contains("13 letters on this page"), "{rest}");
+}
+
+/// How many replays there are.
+async fn replays(server: &Running) -> usize {
+    server.get("/replays").await.ok()["items"].as_array().map_or(0, Vec::len)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_is_sent_again_after_a_question_that_says_what_happens() {
+    let server = Running::start().await;
+    let id = died(&server, "shop", Value::Null).await;
+    let browser = Browser::new(&server);
+    let (path, retry) = (format!("/letters/{id}"), format!("/letters/{id}/retry"));
+    let shown = browser.page(&path).await;
+    assert!(!shown.contains(&format!("action=\"{retry}\"")), "no button of it sends anything: {shown}");
+    assert!(shown.contains(&format!("href=\"{retry}?from=suited\" data-key=\"r\"")), "{shown}");
+    let asked = browser.page(&format!("{retry}?from=suited")).await;
+    assert!(asked.contains("one request or more to <bdi>shop.example</bdi>"), "{asked}");
+    assert_eq!(replays(&server).await, 0, "it was only asked");
+    let replay = browser.submit(&asked, &retry, &[]).await.leads_to().to_owned();
+    assert!(replay.starts_with("/replays/"), "{replay}");
+    let taken = async || {
+        let page = browser.page(&path).await;
+        page.contains("Another replay has it").then_some(page)
+    };
+    let begun = std::time::Instant::now();
+    let page = loop {
+        if let Some(page) = taken().await {
+            break page;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "nobody says that it is taken");
+        tokio::task::yield_now().await;
+    };
+    assert!(page.contains(&format!("<a href=\"{replay}\">")) && !page.contains(&format!("href=\"{retry}")), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_failed_permanently_is_sent_for_a_reason() {
+    let server = Running::start().await;
+    let letter =
+        json!({ "pipeline": "shop", "input": { "n": 1 }, "message": "its page is gone", "reason": "payload_expired" });
+    let id = server.post("/letters", letter).await.ok()["letters"][0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(server.get(&format!("/letters/{id}")).await.ok()["gate"], "never");
+    let browser = Browser::new(&server);
+    let retry = format!("/letters/{id}/retry");
+    let asked = browser.page(&format!("{retry}?from=suited")).await;
+    assert!(asked.contains("It failed permanently (gate never") && asked.contains("name=\"why\""), "{asked}");
+    let without = browser.submit(&asked, &retry, &[("why", "")]).await;
+    assert_eq!((without.status, replays(&server).await), (400, 0), "{}", without.text());
+    browser.submit(&asked, &retry, &[("why", "it is back")]).await.leads_to();
+    assert_eq!(server.get("/replays").await.ok()["items"][0]["force_why"], "it is back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_does_not_undo_what_somebody_else_changed() {
+    let server = Running::start().await;
+    let id = died(&server, "shop", Value::Null).await;
+    let browser = Browser::new(&server);
+    let (page, edit) = (browser.page(&format!("/letters/{id}")).await, format!("/letters/{id}/edit"));
+    let asked = json!({ "letters": { "ids": [id] }, "set": { "page": 2 } });
+    let replay = server.post("/replays", asked).await.ok()["replay"]["id"].as_str().expect("an id").to_owned();
+    let failure = json!({ "message": "no price", "reason": "schema_validation" });
+    work(&server, &replay, &json!({ "verdict": "failed", "failure": failure })).await;
+    server.until(&format!("/letters/{id}"), |letter| letter["input"]["page"] == 2).await;
+    let sent = r#"{"url": "https://shop.example/p/2"}"#;
+    let again = browser.submit(&page, &edit, &[("input", sent)]).await.text();
+    assert!(again.contains("somebody else changed the input meanwhile"), "{again}");
+    let page = browser.page(&format!("/letters/{id}")).await;
+    assert!(page.contains(&format!("href=\"/replays/{replay}\" title=")), "its attempt leads to the replay: {page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sees_one_pipeline_sees_no_replay_of_others() {
+    let server = Running::start().await;
+    let shop = server.report("shop", json!({ "n": 1 }), "price is gone").await;
+    let cart = server.report("cart", json!({ "n": 1 }), "basket is lost").await;
+    let both = json!({ "letters": { "ids": [shop, cart] }, "name": "secret-both" });
+    server.post("/replays", both).await.ok();
+    let path = format!("/letters/{cart}");
+    let begun = std::time::Instant::now();
+    while !Browser::new(&server).page(&path).await.contains("secret-both") {
+        assert!(begun.elapsed().as_secs() < 60, "it is never listed");
+    }
+    server.token("boss", Role::Admin, &[]).await;
+    let some = server.token("cart-only", Role::Operator, &["cart"]).await;
+    let page = Browser::signed_in(&server, &some).await.page(&path).await;
+    assert!(page.contains("basket is lost") && !page.contains("secret-both"), "{page}");
 }

@@ -32,7 +32,7 @@ async fn a_headline_names_all_that_fails_and_is_good_news_only_where_nobody_is_n
     let failing = headline(&browser).await;
     assert!(failing.contains("shop: 6 of 6 tasks died in 10 min"), "{failing}");
     assert!(failing.contains("mill: 5 of 5 tasks died in 1 h."), "{failing}");
-    assert!(failing.contains("Main cause since 07:00: ") && failing.contains(", 6 died of it."), "{failing}");
+    assert!(failing.contains("Main cause since 07:00: ") && failing.contains(", 6 of 6 that died."), "{failing}");
     assert!(!failing.contains("rest is normal"), "there is no rest: {failing}");
     clock.advance(Duration::from_secs(11 * 60));
     let later = headline(&browser).await;
@@ -171,7 +171,8 @@ async fn a_form_with_a_mistake_comes_back_as_it_was_filled_in() {
         let page = wrong.text();
         assert_eq!(wrong.status, 400, "{page}");
         assert!(page.contains("value=\"soonish\"") && page.contains("value=\"it &lt;moves&gt;\""), "{page}");
-        assert!(page.contains("It is about <code>until</code>"), "the mistake is named: {page}");
+        assert!(page.contains("It is about “Until when”"), "the mistake is named: {page}");
+        assert!(page.contains("Nothing was done yet") && page.contains(">Until when: 2h (from now)"), "{page}");
         let mended = browser.submit(&page, action, &[("until", "2h"), ("why", "it <moves>")]).await;
         mended.leads_to();
     }
@@ -184,5 +185,5 @@ async fn letters_that_are_kept_for_less_than_two_days_are_soon_discarded() {
     let server = Running::with("[pipeline.shop]\nhandler = \"remote\"\nretention = \"36h\"\n").await;
     server.report("shop", json!({ "n": 1 }), "gone").await;
     let page = Browser::new(&server).page("/").await;
-    assert!(page.contains("1 letter is soon discarded") && page.contains("in 35 h"), "{page}");
+    assert!(page.contains("1 letter is discarded for its age within 48 h") && page.contains("in 35 h"), "{page}");
 }

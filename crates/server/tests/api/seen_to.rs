@@ -178,12 +178,12 @@ async fn letters_that_are_soon_too_old_need_somebody() {
     let server = Running::on_clock(std::sync::Arc::clone(&clock)).await;
     let browser = Browser::new(&server);
     server.report("shop", json!({ "n": 1 }), "gone").await;
-    assert!(!browser.page("/").await.contains("soon discarded"), "it is young");
+    assert!(!browser.page("/").await.contains("discarded for its age"), "it is young");
     // They are kept for 14 days.
     clock.advance(Duration::from_secs((13 * 24 + 1) * 3_600));
     server.report("shop", json!({ "n": 2 }), "gone").await;
     let page = browser.page("/").await;
-    assert!(page.contains("1 letter is soon discarded"), "{page}");
+    assert!(page.contains("1 letter is discarded for its age within 48 h"), "{page}");
     assert!(page.contains("in 23 h"), "{page}");
     let at = page.find("/letters?pipeline=shop&amp;until=").unwrap_or_else(|| panic!("no link: {page}"));
     let link = page[at..].split('"').next().expect("a link").replace("&amp;", "&");

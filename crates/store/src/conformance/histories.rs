@@ -61,10 +61,11 @@ pub async fn seen(store: &Shared) -> String {
     let jobs = store.list_jobs(listed).await.expect("listed").items;
     let all = ListCauses {
         ids: Vec::new(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: Vec::new(),
         owner: None,
         with_empty: true,
+        needy: false,
         sort: CauseSort::Dead,
         limit: 99,
         now: at(9_000_000),

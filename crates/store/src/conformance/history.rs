@@ -152,10 +152,11 @@ pub async fn a_target_is_known_as_long_as_its_letters_are_dead(store: Shared) {
         let (ids, states) = (Vec::new(), Vec::new());
         let all = ListCauses {
             ids,
-            pipeline: None,
+            pipelines: Vec::new(),
             states,
             owner: None,
             with_empty: true,
+            needy: false,
             sort: CauseSort::Dead,
             limit: 9,
             now: at(2),

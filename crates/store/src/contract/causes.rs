@@ -115,10 +115,12 @@ pub struct BusiestCauses {
 pub struct ListCauses {
     /// Only these; none means any.
     pub ids: Vec<CauseId>,
-    /// Only of this pipeline.
-    pub pipeline: Option<PipelineName>,
+    /// Only of these pipelines; none means any.
+    pub pipelines: Vec<PipelineName>,
     /// Only in one of these states; none means any.
     pub states: Vec<CauseState>,
+    /// Only those that [need somebody](CauseState::needs_somebody).
+    pub needy: bool,
     /// Only of this owner.
     pub owner: Option<String>,
     /// Whether causes without a dead letter are listed too.
@@ -129,6 +131,19 @@ pub struct ListCauses {
     pub limit: u32,
     /// The time.
     pub now: Timestamp,
+}
+
+impl ListCauses {
+    /// Whether it is known of a cause that it is wanted only when its state is.
+    pub(crate) const fn is_by_state(&self) -> bool {
+        self.needy || !self.states.is_empty()
+    }
+
+    /// Whether a cause is wanted, by its state.
+    pub(crate) fn wants(&self, cause: &CauseView) -> bool {
+        (self.states.is_empty() || self.states.contains(&cause.state))
+            && (!self.needy || cause.state.needs_somebody(cause.owner.is_some()))
+    }
 }
 
 /// A cause in a list.

@@ -82,6 +82,22 @@ pub struct EventCount {
     pub count: i64,
 }
 
+impl EventCount {
+    /// How many tasks it adds to those that were done, each once: what recovered came to its end before, when it died.
+    pub const fn done_once(&self) -> i64 {
+        match self.event {
+            Event::Done => self.count,
+            Event::Recovered => -self.count,
+            _ => 0,
+        }
+    }
+
+    /// How many tasks it adds to those that died, each once.
+    pub const fn died_once(&self) -> i64 {
+        if matches!(self.event, Event::Buried) { self.count } else { 0 }
+    }
+}
+
 /// How often something has ever happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EventTotal {

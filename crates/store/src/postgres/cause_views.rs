@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use redrive_core::actors::Actor;
 use redrive_core::causes::{ALIKE_MIN, CauseId, Narrowed, TREND_HOURS, Trend, narrowed, state};
 use redrive_core::fingerprint::similarity;
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 
 use super::causes::find;
@@ -119,7 +120,10 @@ async fn with_targets(conn: &Conn, mut causes: Vec<Found>) -> Result<Vec<CauseVi
 /// Four statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
 pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseView>, Fault> {
     let mut conditions = Conditions::default();
-    conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str()));
+    if !params.pipelines.is_empty() {
+        let place = conditions.bind(params.pipelines.iter().map(PipelineName::as_str).collect::<Vec<_>>());
+        conditions.holds(&format!("p.name = ANY({place})"));
+    }
     conditions.equal("c.owner", params.owner.as_deref());
     if !params.ids.is_empty() {
         let place = conditions.bind(params.ids.iter().map(CauseId::as_str).collect::<Vec<_>>());
@@ -135,7 +139,7 @@ pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseVi
         conditions.holds("c.mute IS NOT NULL");
     }
     // Which of them are in a state is known when they were read; without one the first ones are enough.
-    let limit = params.states.is_empty().then_some(params.limit);
+    let limit = (!params.is_by_state()).then_some(params.limit);
     let having = having(params, &narrowed);
     let (mut rest, mut found) =
         (select(conn, &conditions, (&having, lists::cause_order(params.sort)), limit).await?, Vec::new());
@@ -145,9 +149,7 @@ pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseVi
         let mut piece = rest;
         rest = piece.split_off(wanted.saturating_mul(2).max(PIECE).min(piece.len()));
         add_states(conn, &mut piece, params.now).await?;
-        found.extend(
-            piece.into_iter().filter(|one| params.states.is_empty() || params.states.contains(&one.view.state)),
-        );
+        found.extend(piece.into_iter().filter(|one| params.wants(&one.view)));
     }
     found.truncate(wanted);
     with_examples(conn, &mut found).await?;

@@ -124,7 +124,10 @@ fn with_targets(conn: &Connection, mut causes: Vec<Found>) -> Result<Vec<CauseVi
 /// Four statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
 pub(super) fn list(conn: &Connection, params: &ListCauses) -> Result<Vec<CauseView>, Fault> {
     let mut conditions = Conditions::default();
-    conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    if !params.pipelines.is_empty() {
+        let place = conditions.bind(serde_json::to_string(&params.pipelines)?);
+        conditions.holds(&format!("p.name IN (SELECT value FROM json_each({place}))"));
+    }
     conditions.equal("c.owner", params.owner.clone());
     if !params.ids.is_empty() {
         let place = conditions.bind(serde_json::to_string(&params.ids)?);
@@ -140,7 +143,7 @@ pub(super) fn list(conn: &Connection, params: &ListCauses) -> Result<Vec<CauseVi
         conditions.holds("c.mute IS NOT NULL");
     }
     // Which of them are in a state is known when they were read; without one the first ones are enough.
-    let limit = if params.states.is_empty() { i64::from(params.limit) } else { -1 };
+    let limit = if params.is_by_state() { -1 } else { i64::from(params.limit) };
     let having = having(params, &narrowed);
     let (mut rest, mut found) =
         (select(conn, &conditions, (&having, lists::cause_order(params.sort)), limit)?, Vec::new());
@@ -150,9 +153,7 @@ pub(super) fn list(conn: &Connection, params: &ListCauses) -> Result<Vec<CauseVi
         let mut piece = rest;
         rest = piece.split_off(wanted.saturating_mul(2).max(PIECE).min(piece.len()));
         add_states(conn, &mut piece, params.now)?;
-        found.extend(
-            piece.into_iter().filter(|one| params.states.is_empty() || params.states.contains(&one.view.state)),
-        );
+        found.extend(piece.into_iter().filter(|one| params.wants(&one.view)));
     }
     found.truncate(wanted);
     with_examples(conn, &mut found)?;

@@ -165,3 +165,19 @@ fn a_long_chain_of_parts_is_undone_from_its_end() {
     assert_eq!((undone.len(), undone[0].into.as_str(), undone[LONG - 1].key.as_str()), (LONG, keys[LONG], "k00000"));
     assert_eq!(super::undone(&keys[..LONG], &rules), [], "the way to what is elsewhere leads through all of them");
 }
+
+#[test]
+fn what_is_taken_back_is_as_it_was() {
+    let now = Timestamp::from_millis(1_000);
+    let mute = |until: i64| Mute { until: Some(Timestamp::from_millis(until)), per_hour: Some(7) };
+    let was = |mute| Said { owner: Some("ada".into()), resolved_at: None, mute };
+    let back = |change: &CauseChange, mute| taken_back(change, &was(mute), now);
+    assert_eq!(back(&CauseChange::Assign(None), None), [CauseChange::Assign(Some("ada".into()))]);
+    assert_eq!(back(&CauseChange::Unmute, Some(mute(2_000))), [CauseChange::Mute(mute(2_000))]);
+    assert_eq!(back(&CauseChange::Unmute, Some(mute(900))), [], "that mute is over");
+    let resolved = CauseChange::Resolve(None);
+    assert_eq!(back(&resolved, Some(mute(2_000))), [CauseChange::Reopen, CauseChange::Mute(mute(2_000))]);
+    assert_eq!(back(&resolved, None), [CauseChange::Reopen]);
+    assert_eq!(back(&CauseChange::Mute(mute(2_000)), None), [CauseChange::Unmute]);
+    assert_eq!(back(&CauseChange::Note("x".into()), None), []);
+}

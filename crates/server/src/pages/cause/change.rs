@@ -3,12 +3,13 @@
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::CauseView;
+use redrive::contract::{CauseDetail, CauseView};
 use redrive_core::causes::CauseId;
 use serde_json::{Value, json};
 
 use super::super::acts::filled;
-use super::super::causes::one;
+use super::super::causes::did::{one, told_at};
+use super::super::causes::{mute_fields, per_hour};
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Done, Fields, once, with_said};
 use super::super::parts::quoted;
@@ -18,24 +19,36 @@ use super::super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::Named;
 use crate::error::ApiError;
+use crate::look::figures::counted;
 
 /// Asks for what a change needs to know.
 pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<CauseId>) -> Result<Response, Problem> {
+    let version = app.redrive().cause_version(&id).await?;
     let detail = app.redrive().store().get_cause(id, app.redrive().now()).await?;
     let cause = &detail.cause;
     visitor.caller.check(&cause.pipeline)?;
     let query = visitor.query();
     let verb = query.one("verb").unwrap_or_default();
     let known = query.one(if verb == "split" { "target" } else { "into" }).unwrap_or_default();
-    let (title, yes, effect, fields) = question(verb, cause, known)?;
+    let (title, yes, effect, fields) = match (verb, query.one("of")) {
+        ("split", Some(key)) => of_key(&detail, key)?,
+        _ => question(verb, cause, known)?,
+    };
     let (action, back) = (format!("/causes/{}/change", cause.id), format!("/causes/{}", cause.id));
-    let fields = html! { input type="hidden" name="verb" value=(verb); (fields) };
-    let command = format!("redrive cause {verb} {}", quoted(cause.id.as_str()));
+    let fields = html! {
+        input type="hidden" name="verb" value=(verb);
+        input type="hidden" name="version" value=(version);
+        (fields)
+    };
+    let split_key = query.one("of").filter(|_| verb == "split").map(|key| format!(" --key {}", quoted(key)));
+    let command =
+        format!("redrive cause {verb} {}{}", quoted(cause.id.as_str()), split_key.as_deref().unwrap_or_default());
     let filled = match (verb, query.one("into")) {
         ("mute", _) => " --until 24h".to_owned(),
         ("merge", Some(into)) => format!(" {}", quoted(into)),
         ("merge", None) => " CAUSE".to_owned(),
         ("note", _) => " 'what is to be said'".to_owned(),
+        ("split", _) if split_key.is_some() => String::new(),
         ("split", _) if known.is_empty() => " --target TARGET".to_owned(),
         ("split", _) => format!(" --target {}", quoted(known)),
         _ => String::new(),
@@ -58,10 +71,7 @@ fn question(
             "Mute this cause?",
             "Mute",
             html! { "Nothing more is heard of “" (title) "”: no alert, and it is not listed under Needs you. Its letters stay as they are." },
-            html! {
-                (entry_as("until", "Until when: 7d (from now), a day or a time; empty means until somebody unmutes it", "24h", false, Some("--until")))
-                (entry_as("per_hour", "Or until it kills so many tasks in an hour", "", false, Some("--per-hour")))
-            },
+            mute_fields(),
         ),
         "note" => (
             "Add a note",
@@ -72,7 +82,7 @@ fn question(
         "merge" => (
             "Merge this cause into another?",
             "Merge",
-            html! { "All " (cause.dead) " letters of “" (title) "”, and those to come, belong to the other cause from then on. Splitting takes it back." },
+            html! { (counted(cause.dead as i64, "letter", "letters")) " of “" (title) "”, and those to come, belong to the other cause from then on. On its page they can be split off again." },
             entry_as("into", "Into which: its id", known, true, Some("")),
         ),
         "split" => (
@@ -86,6 +96,17 @@ fn question(
         ),
         _ => return Err(ApiError::invalid("verb", "expected mute, note, merge or split").into()),
     })
+}
+
+/// Asks before one of its keys, which became part of it by a merge, is a cause of its own again.
+fn of_key(detail: &CauseDetail, key: &str) -> Result<(&'static str, &'static str, Markup, Markup), Problem> {
+    let found = detail.keys.iter().find(|known| known.key == key);
+    let found = found.ok_or_else(|| ApiError::invalid("of", "it has no such key"))?;
+    let effect = html! {
+        (counted(found.dead as i64, "letter", "letters")) " with messages like “"
+        (crate::look::foreign::cut(&found.sample, 120)) "”, and those to come, are a cause of their own from then on."
+    };
+    Ok(("Split this cause?", "Split", effect, html! { input type="hidden" name="of" value=(key); }))
 }
 
 /// Changes a cause.
@@ -103,24 +124,30 @@ pub async fn change(
             "mute" => &["until"],
             "resolve" => &["why"],
             "merge" => &["into"],
-            // `key` is what a form is known by, here as everywhere: a key of the cause is split off by the command line.
             "split" => &["target", "text"],
             _ => &[],
         };
         let mut said = filled(&fields, names);
         said.insert("verb".to_owned(), json!(verb));
-        if let Some(rate) = fields.one("per_hour").filter(|_| verb == "mute") {
-            let wrong = |_| Problem::from(ApiError::invalid("per_hour", format!("{rate:?} is not a number of tasks")));
-            said.insert("per_hour".to_owned(), json!(rate.parse::<u32>().map_err(wrong)?));
+        // `key` is what a form is known by, here as everywhere.
+        said.extend(fields.one("of").filter(|_| verb == "split").map(|key| ("key".to_owned(), json!(key))));
+        if verb == "mute" {
+            said.extend(per_hour(&fields)?.map(|rate| ("per_hour".to_owned(), json!(rate))));
         }
-        one(&app, &visitor, &id, Value::Object(said)).await?;
-        // What became part of another is seen there.
-        let about = match verb {
-            "merge" => fields.one("into").unwrap_or_default().to_owned(),
-            _ => id.to_string(),
-        };
-        let said = [("said", verb), ("was", fields.one("was").unwrap_or_default())];
-        Ok(Done::At(with_said(&format!("/causes/{about}"), &said)))
+        let seen = fields.one("version").and_then(|version| version.parse::<u64>().ok());
+        said.extend(seen.map(|version| ("version".to_owned(), json!(version))));
+        match one(&app, &visitor, &id, Value::Object(said)).await {
+            Ok((did, part)) => {
+                // What became part of another is seen there.
+                let told = told_at(&format!("/causes/{}", did.id), verb, std::slice::from_ref(&did));
+                let part = if verb == "split" { part.to_string() } else { String::new() };
+                Ok(Done::At(with_said(&told, &[("part", &part)])))
+            }
+            Err(problem) if problem.is_changed_meanwhile() => {
+                Ok(Done::At(with_said(&format!("/causes/{id}"), &[("said", "changed")])))
+            }
+            Err(problem) => Err(problem),
+        }
     })
     .await
 }

@@ -2,12 +2,13 @@
 
 use maud::{Markup, html};
 use redrive::causes::{CauseMark, Happened};
-use redrive::contract::{AlikeCause, CauseDetail};
+use redrive::contract::{AlikeCause, CauseDetail, CauseKey};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
 use crate::look::figures::{count, part_of};
+use crate::pages::letter::task::is_seen_by;
 use crate::pages::parts::{ago, command, instant, link, name, quoted, text};
 use crate::pages::visitor::Visitor;
 
@@ -20,7 +21,13 @@ pub fn why_one_group(visitor: &Visitor, detail: &CauseDetail) -> Markup {
                 dl.keys {
                     @for part in &key.parts { dt { (part.name) } dd { (text(&part.value)) } }
                     dt { "letters" } dd { (count(key.dead as i64)) " dead, " (count(key.total as i64)) " died of it first" }
-                    @if detail.keys.len() > 1 { dt { "key" } dd { code { (key.key) } } }
+                    @if detail.keys.len() > 1 {
+                        dt { "key" }
+                        dd {
+                            code { (key.key) } " "
+                            (link(visitor, Role::Operator, &splitting(key, detail), "Split off…", "small plainly", None))
+                        }
+                    }
                 }
             }
             @if !detail.alike.is_empty() {
@@ -48,12 +55,23 @@ fn merging(other: &AlikeCause, detail: &CauseDetail) -> String {
     format!("/causes/{}/change?verb=merge&into={}", other.id, detail.cause.id)
 }
 
+/// Where it is asked whether a key that became part of this cause is one of its own again.
+fn splitting(key: &CauseKey, detail: &CauseDetail) -> String {
+    let of = form_urlencoded::Serializer::new(String::new()).append_pair("of", &key.key).finish();
+    format!("/causes/{}/change?verb=split&{of}", detail.cause.id)
+}
+
 /// What people said and did, and what happened beside it, newest first.
 pub fn notes(visitor: &Visitor, detail: &CauseDetail, marks: &[CauseMark], now: Timestamp) -> Markup {
     let said = detail.notes.iter().map(|note| {
         (note.at, html! { (text(&note.text)) " " span.muted { (name(&note.by.name)) " " (ago(note.at, now)) } })
     });
-    let happened = marks.iter().filter_map(|mark| Some((mark.at, happened(mark)?)));
+    // A replay that also had letters of other pipelines is not for everybody's eyes.
+    let is_seen = |mark: &&CauseMark| match &mark.what {
+        Happened::Replay(replay) => is_seen_by(visitor, replay),
+        Happened::Rules(_) | Happened::Resolved => true,
+    };
+    let happened = marks.iter().filter(is_seen).filter_map(|mark| Some((mark.at, happened(mark)?)));
     let mut log: Vec<(Timestamp, Markup)> = said.chain(happened).collect();
     log.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     html! {

@@ -1,11 +1,8 @@
 //! When tasks died of a cause: the hours of a week, with marks at what happened meanwhile.
 
-use std::time::Duration;
-
 use maud::{Markup, html};
 use redrive::causes::{CauseMark, Happened};
 use redrive::contract::{CauseHour, CauseView, CountEvents, EventCount, Span};
-use redrive_core::counts::Event;
 use redrive_core::time::Timestamp;
 
 use super::history::short;
@@ -19,14 +16,14 @@ use crate::pages::problem::Problem;
 /// Hours that are drawn.
 const HOURS: i64 = 7 * 24;
 
-/// The beginning of what is drawn.
-pub fn since(now: Timestamp) -> Timestamp {
-    now - Duration::from_secs(HOURS.unsigned_abs() * 3_600)
+/// The first hour that is drawn.
+const fn first(now: Timestamp) -> i64 {
+    now.hour() - HOURS + 1
 }
 
 /// How tasks of its pipeline ended over the last week.
 pub async fn section(app: &App, cause: &CauseView, marks: &[CauseMark], now: Timestamp) -> Result<Markup, Problem> {
-    let (store, since) = (app.redrive().store(), since(now));
+    let (store, since) = (app.redrive().store(), Timestamp::from_millis(first(now) * 3_600_000));
     let hours = store.cause_hours(vec![cause.id.clone()], since).await?;
     let counts = store.counts(CountEvents::since(since, Span::Hour).of(cause.pipeline.clone())).await?;
     Ok(chart(cause, (&hours, &counts), marks, now))
@@ -38,26 +35,26 @@ fn chart(
     marks: &[CauseMark],
     now: Timestamp,
 ) -> Markup {
-    let of = |hour: i64, event: Event| -> i64 {
+    let of = |hour: i64, number: fn(&EventCount) -> i64| -> i64 {
         let own = counts.iter().filter(|count| count.pipeline == cause.pipeline && count.at.hour() == hour);
-        own.filter(|count| count.event == event).map(|count| count.count).sum()
+        own.map(number).sum()
     };
-    let drawn: Vec<Column> = (now.hour() - HOURS + 1..=now.hour())
+    let drawn: Vec<Column> = (first(now)..=now.hour())
         .map(|hour| {
             let at = Timestamp::from_millis(hour * 3_600_000);
             let here: i64 =
                 hours.iter().filter(|one| one.hour.hour() == hour).map(|one| one.count - one.imported).sum();
-            let others = (of(hour, Event::Buried) - here).max(0);
-            let done = (of(hour, Event::Done) - of(hour, Event::Recovered)).max(0);
+            let others = (of(hour, EventCount::died_once) - here).max(0);
+            let done = of(hour, EventCount::done_once).max(0);
             let label = hour.rem_euclid(24).eq(&0).then(|| date(at)[5..].to_owned());
             Column { title: moment(at), label, values: vec![here, others, done] }
         })
         .collect();
-    let total: i64 = hours.iter().map(|one| one.count - one.imported).sum();
+    let total: i64 = drawn.iter().map(|column| column.values[0]).sum();
     let series = [("died of this cause", Tone::Bad), ("died of another", Tone::Warn), ("done", Tone::Plain)];
     let series = series.map(|(name, tone)| Series { name, tone });
     let happened: Vec<Mark> = marks.iter().filter_map(|mark| drawn_at(mark, now)).collect();
-    let busy: Vec<&Column> = drawn.iter().filter(|column| column.values[0] > 0).collect();
+    let busy: Vec<&Column> = drawn.iter().filter(|column| column.values.iter().any(|value| *value > 0)).collect();
     html! {
         section aria-labelledby="when" {
             (section_head("when", "When", &format!("Tasks of {} per hour, 7 days; {} died of this cause", cause.pipeline, count(total))))
@@ -87,7 +84,7 @@ fn chart(
 
 /// What happened, as a mark at its hour.
 fn drawn_at(mark: &CauseMark, now: Timestamp) -> Option<Mark> {
-    let at = usize::try_from(mark.at.hour() - (now.hour() - HOURS + 1)).ok()?;
+    let at = usize::try_from(mark.at.hour() - first(now)).ok()?;
     let label = match &mark.what {
         Happened::Rules(version) => format!("rules {}", short(version)),
         Happened::Replay(_) => "replay".to_owned(),

@@ -6,16 +6,17 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use redrive::contract::CauseView;
 
-use super::super::confirm::{self, Question};
-use super::super::fields::Fields;
+use super::super::confirm::{self, Question, entry_as};
+use super::super::fields::{Fields, own_path, with_said};
 use super::super::parts::{cause_state, link, quoted, text};
 use super::super::problem::Problem;
-use super::super::shell::{self, Page, Place};
+use super::super::shell::{self, Page, Place, number_of};
 use super::super::visitor::Visitor;
+use super::did::without_told;
 use super::read;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::look::figures::count;
+use crate::look::figures::{count, counted};
 use redrive_core::tokens::Role;
 
 /// Shows what is meant.
@@ -31,8 +32,10 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, fields: Fields) -> Re
         "discard" => format!("/letters/discard?cause={}", cause.id),
         _ => format!("/replays/new?cause={}", cause.id),
     };
+    let back = without_told(own_path(fields.one("back").unwrap_or("/causes")));
     match (verb.as_str(), &causes[..]) {
-        (_, []) => Err(ApiError::senseless("no cause is ticked").into()),
+        (_, []) => Ok(Redirect::to(&with_said(&back, &[("said", "none")])).into_response()),
+        ("mute", all) => shown(&app, &visitor, "Mute these causes?", mute(&visitor, all, &back)).await,
         ("replay" | "discard", [one]) => Ok(Redirect::to(&place(one)).into_response()),
         ("replay", all) => {
             shown(&app, &visitor, "Try or replay which?", each(&visitor, all, Role::Operator, &place)).await
@@ -42,7 +45,7 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, fields: Fields) -> Re
         }
         ("merge", [_]) => Err(ApiError::senseless("one cause alone cannot be merged: tick another").into()),
         ("merge", all) => shown(&app, &visitor, "Merge these causes?", merge(&visitor, all)).await,
-        _ => Err(ApiError::invalid("verb", "expected replay, discard or merge").into()),
+        _ => Err(ApiError::invalid("verb", "expected mute, replay, discard or merge").into()),
     }
 }
 
@@ -54,7 +57,7 @@ async fn shown(app: &App, visitor: &Visitor, title: &str, body: Markup) -> Resul
 fn each(visitor: &Visitor, causes: &[CauseView], role: Role, place: &impl Fn(&CauseView) -> String) -> Markup {
     let letters: u64 = causes.iter().map(|cause| cause.dead).sum();
     html! {
-        div.head { h1 { (count(letters as i64)) " letters of " (causes.len()) " causes" } }
+        div.head { h1 { (counted(letters as i64, "letter", "letters")) " of " (number_of(causes.len(), "cause", "causes")) } }
         p.headline { "Each cause is done by itself: if one fails again, it stops, and the others go on." }
         ul.todo {
             @for cause in causes {
@@ -74,8 +77,9 @@ fn merge(visitor: &Visitor, causes: &[CauseView]) -> Markup {
     let Some((into, others)) = causes.split_first() else { return html! {} };
     let letters: u64 = others.iter().map(|cause| cause.dead).sum();
     let effect = html! {
-        (count(letters as i64)) " letters of " (others.len()) " causes, and those to come, belong to “" (text(&into.title))
-        "” from then on. Splitting takes it back."
+        (counted(letters as i64, "letter", "letters")) " of " (number_of(others.len(), "cause", "causes"))
+        ", and those to come, belong to “" (text(&into.title))
+        "” from then on. On its page each of them can be split off again."
     };
     let fields = html! {
         input type="hidden" name="verb" value="merge";
@@ -97,4 +101,32 @@ fn merge(visitor: &Visitor, causes: &[CauseView]) -> Markup {
         back: "/causes",
     };
     confirm::page(visitor, &question)
+}
+
+/// Until when, or until what rate, nothing more is heard of them.
+fn mute(visitor: &Visitor, causes: &[CauseView], back: &str) -> Markup {
+    let number = number_of(causes.len(), "cause", "causes");
+    let effect = html! {
+        "Nothing more is heard of " (number) ": no alert, and they are not listed under Needs you. Their letters stay as they are."
+        ul { @for cause in causes { li { (text(&cause.title)) } } }
+    };
+    let fields = html! {
+        input type="hidden" name="verb" value="mute";
+        input type="hidden" name="back" value=(back);
+        @for cause in causes { input type="hidden" name="id" value=(cause.id); }
+        (mute_fields())
+    };
+    let ids: String = causes.iter().map(|cause| format!(" {}", quoted(cause.id.as_str()))).collect();
+    let (title, yes) = (format!("Mute {number}?"), format!("Mute {number}"));
+    let (command, filled) = (format!("redrive cause mute{ids}"), " --until 24h".to_owned());
+    let action = "/causes/change";
+    confirm::page(visitor, &Question { title: &title, effect, action, fields, yes: &yes, command, filled, back })
+}
+
+/// What is filled in to mute causes.
+pub fn mute_fields() -> Markup {
+    html! {
+        (entry_as("until", "Until when: 7d (from now), a day or a time; empty means until somebody unmutes it", "24h", false, Some("--until")))
+        (entry_as("per_hour", "Or until it kills so many tasks in an hour", "", false, Some("--per-hour")))
+    }
 }

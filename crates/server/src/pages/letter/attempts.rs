@@ -1,6 +1,7 @@
 //! The attempts of a task: one a row, with all that was kept of it beneath.
 
 use maud::{Markup, html};
+use redrive::contract::ReplayView;
 use redrive_core::failures::Failure;
 use redrive_core::fingerprint::own_frames;
 use redrive_core::time::Timestamp;
@@ -8,8 +9,8 @@ use redrive_core::time::Timestamp;
 use super::super::parts::{column, columns, instant, length, name, section_head, text};
 use crate::look::foreign::harmless;
 
-/// Draws the section, the newest attempt first and open.
-pub fn section(failures: &[Failure], accepted_at: Timestamp, now: Timestamp) -> Markup {
+/// Draws the section, the newest attempt first and open. `replays` are those that had the task, the newest first.
+pub fn section(failures: &[Failure], accepted_at: Timestamp, replays: &[&ReplayView], now: Timestamp) -> Markup {
     let waits = failures.iter().scan(accepted_at, |before, failure| {
         let begun = failure.at - std::time::Duration::from_millis(failure.duration_ms.unwrap_or(0));
         Some(length(std::mem::replace(before, failure.at), begun))
@@ -27,7 +28,7 @@ pub fn section(failures: &[Failure], accepted_at: Timestamp, now: Timestamp) -> 
                     ]))
                     tbody role="rowgroup" {
                         @for (nth, (failure, waited)) in rows.iter().rev().enumerate() {
-                            (row(failure, waited, now))
+                            (row(failure, waited, replays, now))
                             tr.open role="row" { td role="cell" {} td role="cell" colspan="8" { (kept(failure, nth == 0)) } }
                         }
                     }
@@ -37,13 +38,29 @@ pub fn section(failures: &[Failure], accepted_at: Timestamp, now: Timestamp) -> 
     }
 }
 
-fn row(failure: &Failure, waited: &str, now: Timestamp) -> Markup {
+/// The replay that an attempt was part of: no two have a task at once.
+fn replay_of<'a>(failure: &Failure, replays: &[&'a ReplayView]) -> Option<&'a ReplayView> {
+    let begun = replays.iter().find(|replay| replay.created_at <= failure.at)?;
+    begun.finished_at.is_none_or(|end| failure.at <= end).then_some(*begun)
+}
+
+fn row(failure: &Failure, waited: &str, replays: &[&ReplayView], now: Timestamp) -> Markup {
+    let replay = replay_of(failure, replays).filter(|_| failure.replay > 0);
     html! {
         tr role="row" {
             th role="rowheader" scope="row" { (failure.attempt) }
             td.nowrap role="cell" {
                 (instant(failure.at, now))
-                @if failure.replay > 0 { span.fact { "replay " (failure.replay) } }
+                @match replay {
+                    Some(replay) => span.fact {
+                        a href={ "/replays/" (replay.id) } title=(replay.name) { "replay " (failure.replay) }
+                    },
+                    None if failure.replay > 0 => span.fact { "replay " (failure.replay) },
+                    None => {}
+                }
+                @if let Some(worker) = failure.worker.map(|worker| worker.to_string()) {
+                    span.fact title={ "worker " (worker) } { "worker " (worker.get(worker.len().saturating_sub(6)..).unwrap_or_default()) }
+                }
             }
             td.nowrap role="cell" data-l="waited" { (waited) }
             td.nowrap role="cell" {
@@ -51,14 +68,14 @@ fn row(failure: &Failure, waited: &str, now: Timestamp) -> Markup {
                     Some(ms) => { (ms) " ms" } None => { span.muted { "not known" } }
                 }
             }
-            td role="cell" {
+            td role="cell" data-l="status" {
                 @match failure.http_status {
                     Some(status) => { (status) } None => { span.muted { "none" } }
                 }
             }
-            td role="cell" { (name(failure.stage.as_deref().unwrap_or("none"))) }
-            td role="cell" { (name(failure.proxy.as_deref().unwrap_or("none"))) }
-            td role="cell" {
+            td role="cell" data-l="stage" { (name(failure.stage.as_deref().unwrap_or("none"))) }
+            td role="cell" data-l="proxy" { (name(failure.proxy.as_deref().unwrap_or("none"))) }
+            td role="cell" data-l="saved" {
                 @match failure.kept_payload() {
                     Some(payload) if payload.truncated => { "its beginning" }
                     Some(_) => { "yes" }

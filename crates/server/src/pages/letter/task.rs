@@ -8,6 +8,7 @@ use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 
 use super::super::letter_edit::REPLAYS_MAX;
+use super::super::part::{self, part};
 use super::super::parts::{Glyph, commands, instant, name, section_head, state, text};
 use super::super::problem::Problem;
 use super::super::replays::table;
@@ -22,12 +23,18 @@ pub async fn show(app: &App, visitor: &Visitor, id: JobId) -> Result<Response, P
     let detail = app.redrive().job(id).await?;
     visitor.caller.check(&detail.job.pipeline)?;
     let now = app.redrive().now();
-    let of = app.redrive().store().replays_of(id, REPLAYS_MAX).await?;
+    let of = part::read(async { Ok(app.redrive().store().replays_of(id, REPLAYS_MAX).await?) }).await?;
+    let own = seen_by(visitor, of.as_deref().unwrap_or_default());
+    let attempts = attempts::section(&detail.failures, detail.job.accepted_at, &own, now);
+    let led = async {
+        let of = of?;
+        let own = seen_by(visitor, &of);
+        Ok(html! { (replays(&own, now)) (edits(&own)) })
+    };
     let body = html! {
         (head(&detail, now))
-        (replays(&of, now))
-        (edits(&of))
-        (attempts::section(&detail.failures, detail.job.accepted_at, now))
+        (part(visitor, ("replays-of", "Replays of it"), led).await)
+        (attempts)
         @if let Some(input) = &detail.job.input {
             section aria-labelledby="input" {
                 (section_head("input", "Input", "as it is"))
@@ -75,20 +82,30 @@ fn head(JobDetail { job, discard, .. }: &JobDetail, now: Timestamp) -> Markup {
     }
 }
 
+/// Whether somebody may see a replay: all of its pipelines have to be theirs.
+pub fn is_seen_by(visitor: &Visitor, replay: &ReplayView) -> bool {
+    visitor.caller.check_each(&replay.pipelines).is_ok()
+}
+
+/// The replays that somebody may see.
+pub fn seen_by<'a>(visitor: &Visitor, replays: &'a [ReplayView]) -> Vec<&'a ReplayView> {
+    replays.iter().filter(|replay| is_seen_by(visitor, replay)).collect()
+}
+
 /// The replays that had a task, the newest first.
-pub fn replays(replays: &[ReplayView], now: Timestamp) -> Markup {
+pub fn replays(replays: &[&ReplayView], now: Timestamp) -> Markup {
     html! {
         @if !replays.is_empty() {
             section aria-labelledby="replays-of" {
                 (section_head("replays-of", "Replays of it", &number_of(replays.len(), "time", "times")))
-                (table(replays, now, |_| html! {}))
+                (table(replays.iter().copied(), now, |_| html! {}))
             }
         }
     }
 }
 
 /// What replays changed in its input: what that was before is not kept once a task is done.
-fn edits(replays: &[ReplayView]) -> Markup {
+fn edits(replays: &[&ReplayView]) -> Markup {
     html! {
         @if replays.iter().any(|replay| !replay.edits.is_empty()) {
             section aria-labelledby="edits" {

@@ -19,7 +19,8 @@ use crate::error::ApiError;
 use crate::look::foreign::harmless;
 
 /// Draws the section.
-pub fn section(app: &App, letter: &DeadLetter) -> Markup {
+pub fn section(app: &App, visitor: &Visitor, letter: &DeadLetter) -> Markup {
+    let may_not = visitor.caller.check_payloads().err();
     let number = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
     html! {
         section aria-labelledby="elsewhere" {
@@ -35,7 +36,11 @@ pub fn section(app: &App, letter: &DeadLetter) -> Markup {
                 None => p.fact { "What it asked for is not known: its pipeline sends no request, and its input has no url." }
             }
             p.fact {
-                a href={ "/letters/" (letter.id) "/har" } { "Network log (HAR)" } ", all attempts with what they brought. "
+                @match &may_not {
+                    None => a href={ "/letters/" (letter.id) "/har" } { "Network log (HAR)" },
+                    Some(why) => { button.small disabled { "Network log (HAR)" } " (" (why.message()) ")" }
+                }
+                ", all attempts with what they brought. "
                 code { "redrive dead show " (number) " --curl" } ", " code { "--har" } " and " code { "--json" }
                 " print the same."
             }

@@ -1,51 +1,77 @@
-//! From what a letter can be sent again, as a plan for it says.
+//! From what a letter can be sent again, and what keeps it from that, as a plan for it says.
 
 use axum::Json;
 use axum::extract::State;
 use redrive_core::dead::{DeadLetter, Gate};
-use redrive_core::replays::Exclusion;
+use redrive_core::replays::{Exclusion, ReplayPlan};
 use serde_json::json;
 
 use super::super::acts::asked;
+use super::super::part;
 use super::super::problem::Problem;
-use super::super::replay_new::excluded;
 use super::super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::Body;
 use crate::routes::replays::start;
 
-/// Whether a letter can be worked on from its saved page, and if not, why.
-pub struct Ways(Result<(), Option<String>>);
+/// From what a letter can be sent again.
+pub struct Ways {
+    /// Whether it can be worked on from its saved page, and if not, why, where it has one.
+    from_saved: Result<(), Option<String>>,
+    /// Whether another replay has it: nobody else can send it until that is through with it.
+    pub is_taken: bool,
+}
 
 impl Ways {
     /// Plans for a letter; what cannot be planned is left to who retries it.
     pub async fn of(app: &App, visitor: &Visitor, letter: &DeadLetter) -> Self {
-        if letter.payload.is_none() {
-            return Self(Err(None));
-        }
-        Self(planned(app, visitor, letter).await.unwrap_or_else(|error| Err(Some(error.message().to_owned()))))
+        let from = if letter.payload.is_some() { "saved" } else { "suited" };
+        let planned = part::read(planned(app, visitor, letter, from)).await;
+        let excluded = planned.and_then(|planned| planned).map(|plan| plan.excluded.keys().next().copied());
+        let is_taken = matches!(excluded, Ok(Some(Exclusion::BeingReplayed)));
+        let from_saved = match excluded {
+            _ if letter.payload.is_none() => Err(None),
+            Ok(None) => Ok(()),
+            // It is so from whatever it is sent.
+            Ok(Some(Exclusion::BeingReplayed)) => Err(None),
+            Ok(Some(exclusion)) => Err(Some(kept_back(exclusion).to_owned())),
+            Err(problem) => Err(Some(problem.message().to_owned())),
+        };
+        Self { from_saved, is_taken }
     }
 
-    /// Whether it can.
+    /// Whether it can be worked on from its saved page.
     pub const fn saved(&self) -> bool {
-        self.0.is_ok()
+        self.from_saved.is_ok()
     }
 
-    /// Why it cannot, though it has a page.
+    /// Why it cannot, though it has one.
     pub fn why_not(&self) -> Option<&str> {
-        self.0.as_ref().err()?.as_deref()
+        self.from_saved.as_ref().err()?.as_deref()
     }
 }
 
-async fn planned(app: &App, visitor: &Visitor, letter: &DeadLetter) -> Result<Result<(), Option<String>>, Problem> {
+/// What would be sent of a letter, from what somebody means.
+pub async fn planned(app: &App, visitor: &Visitor, letter: &DeadLetter, from: &str) -> Result<ReplayPlan, Problem> {
     let force = letter.gate == Gate::Never;
     let wanted: start::Asked =
-        asked(json!({ "letters": { "ids": [letter.id.to_string()] }, "from": "saved", "force": force }))?;
+        asked(json!({ "letters": { "ids": [letter.id.to_string()] }, "from": from, "force": force }))?;
     let Json(plan) = start::plan(State(app.clone()), visitor.caller.clone(), Body(wanted)).await?;
-    Ok(match plan.excluded.keys().next() {
-        None => Ok(()),
-        // It is so from whatever it is sent.
-        Some(Exclusion::BeingReplayed) => Err(None),
-        Some(exclusion) => Err(Some(excluded(*exclusion).to_owned())),
-    })
+    Ok(plan)
+}
+
+/// Why one letter is not sent.
+pub const fn kept_back(exclusion: Exclusion) -> &'static str {
+    match exclusion {
+        Exclusion::BeingReplayed => "another replay has it",
+        Exclusion::GateNever => "it failed permanently (gate never)",
+        Exclusion::GateReview => "a person has to ask for it (gate review)",
+        Exclusion::PayloadGone => "no saved page is left",
+        Exclusion::PayloadLost => "its page could not be kept",
+        Exclusion::PayloadOnItsWay => "its page is on its way from another machine",
+        Exclusion::PayloadCut => "only the beginning of its page was kept",
+        Exclusion::ReplayedEnough => "it was replayed by itself as often as may be",
+        Exclusion::BreakerOpen => "its target is held",
+        Exclusion::NotRecovered => "the try did not recover it",
+    }
 }

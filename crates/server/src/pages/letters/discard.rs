@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::Response;
+use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use redrive_core::replays::ReplayPlan;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use super::super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
-use crate::look::figures::count;
+use crate::look::figures::counted;
 use crate::routes::letters::discard as api;
 
 /// From so many letters on their count is to be typed.
@@ -28,6 +28,9 @@ const TYPED_ABOVE: u64 = 100;
 /// Asks before letters are given up.
 pub async fn ask_discard(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let query = visitor.query();
+    if query.all("id").next().is_none() && LetterFilter::of(&query).is_empty() {
+        return Ok(Redirect::to("/letters?said=none").into_response());
+    }
     let plan = plan_of(&app, &visitor, letters(&query)).await?;
     shown(&app, &visitor, &query, &plan, None).await
 }
@@ -39,10 +42,11 @@ async fn shown(
     plan: &ReplayPlan,
     drift: Option<Markup>,
 ) -> Result<Response, Problem> {
-    let number = count(plan.matched as i64);
+    let (letters, is_one) = (counted(plan.matched as i64, "letter", "letters"), plan.matched == 1);
     let effect = html! {
         @if let Some(drift) = drift { (drift) " " }
-        (number) " dead letters are given up for good: nothing replays them any more. A record of each stays."
+        @if is_one { "1 dead letter is given up for good: nothing replays it any more. A record of it stays." }
+        @else { (letters) " are given up for good: nothing replays them any more. A record of each stays." }
     };
     let fields = html! {
         (frozen_fields(app, query, plan)?)
@@ -57,7 +61,7 @@ async fn shown(
         false => String::new(),
     };
     let (command, filled) = (format!("redrive dead discard{ids}{filter} --yes"), " --why 'the reason'".to_owned());
-    let (title, yes) = (format!("Discard {number} letters?"), format!("Discard {number} letters"));
+    let (title, yes) = (format!("Discard {letters}?"), format!("Discard {letters}"));
     let (action, back) = ("/letters/discard", "/letters");
     let question = Question { title: &title, effect, action, fields, yes: &yes, command, filled, back };
     let body = confirm::final_page(visitor, &question);
@@ -91,8 +95,11 @@ pub fn said(visitor: &Visitor) -> Markup {
     html! {
         @if let (Some("discard"), Some(gone)) = (query.one("said"), gone) {
             div.said role="status" {
-                (count(gone)) " letters were discarded. " a href="/activity" { "Activity" } " has the record."
+                (counted(gone, "letter was", "letters were")) " discarded. " a href="/activity" { "Activity" } " has the record."
             }
+        }
+        @if query.one("said") == Some("none") {
+            div.said role="status" { "No letter is ticked: nothing was done." }
         }
     }
 }

@@ -6,17 +6,18 @@ use redrive::overview::{Lately, Look, Need, PipelineLine};
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Standing;
 
-use crate::look::figures::{count, percent};
+use super::about;
+use crate::look::figures::{count, part_of, percent};
 use crate::look::tone::Tone;
 use crate::pages::parts::{clock, name, text};
 use crate::pages::problem::Problem;
-use crate::pages::shell::number_of;
+use crate::pages::shell::{number_of, number_or_more};
 
 /// Pipelines that are named with their numbers, besides the worst.
 const NAMED: usize = 3;
 
-/// Draws the headline.
-pub async fn headline<C>(look: &Look<'_, C>) -> Result<Markup, Problem>
+/// Draws the headline, of one pipeline or of all.
+pub async fn headline<C>(look: &Look<'_, C>, pipeline: Option<&PipelineName>) -> Result<Markup, Problem>
 where
     C: Fn(&PipelineName) -> bool,
 {
@@ -24,6 +25,7 @@ where
     // What needs somebody says itself where it cannot be read; that all else is well is not said then.
     let needs = look.needs().await.ok();
     let alerts = needs.map_or(0, |all| all.needs.iter().filter(|need| matches!(need, Need::Alert(_))).count());
+    let more_causes = needs.is_some_and(|all| all.more_causes);
     let causes = needs
         .map_or(0, |all| all.other_causes + all.needs.iter().filter(|need| matches!(need, Need::Cause(_))).count());
     let of_worst = |line: &&PipelineLine| worst.as_ref().is_some_and(|worst| worst.pipeline == line.name);
@@ -58,9 +60,10 @@ where
                         "; " (count(worst.recovered as i64)) " recovered, " (count(dead)) " dead now"
                     }
                     "."
-                    @if let Some((cause, deaths)) = &worst.cause {
+                    @if let Some((cause, of_it)) = &worst.cause {
                         " Main cause since " (clock(worst.counted_since).get(..5).unwrap_or_default()) ": "
-                        a href={ "/causes/" (cause.id) } { (text(&cause.title)) } ", " (count(*deaths)) " died of it."
+                        a href={ "/causes/" (cause.id) } { (text(&cause.title)) } ", "
+                        (part_of(of_it.part as i64, of_it.whole as i64)) " that died."
                     }
                     @if died > worst.died.part as i64 { " Over all pipelines " (count(died)) " of " (count(ended)) " in 10 min." }
                 }
@@ -74,7 +77,7 @@ where
             @for line in failing.iter().take(NAMED) {
                 " " (line.name) ": " (count(line.died.part as i64)) " of " (count(line.died.whole as i64)) " tasks died in 1 h."
             }
-            @if failing.len() > NAMED { " " (failing.len() - NAMED) " more pipelines are failing." }
+            @if failing.len() > NAMED { " " (number_of(failing.len() - NAMED, "more pipeline is", "more pipelines are")) " failing." }
             @if !unattended.is_empty() {
                 " "
                 @for (at, line) in unattended.iter().enumerate() { @if at > 0 { ", " } (line.name) }
@@ -83,7 +86,7 @@ where
             @if !waiting.is_empty() {
                 " "
                 @for (at, line) in waiting.iter().enumerate() { @if at > 0 { ", " } (line.name) }
-                " waits for "
+                @if waiting.len() == 1 { " waits for " } @else { " wait for " }
                 (targets(held, &waiting))
                 "."
             }
@@ -91,7 +94,7 @@ where
                 " " a href="/alerts" { (number_of(alerts, "alert fires", "alerts fire")) } "."
             }
             @if worst.is_none() && causes > 0 {
-                " " a href="/causes" { (number_of(causes, "cause needs", "causes need")) } " somebody."
+                " " a href=(about("/causes", pipeline)) { (number_or_more(causes, more_causes, "cause needs", "causes need")) } " somebody."
             }
             @if !paused.is_empty() {
                 " "
@@ -111,7 +114,7 @@ fn targets(held: &[BreakerView], waiting: &[&PipelineLine]) -> Markup {
     let held = held.iter().filter(|view| waiting.iter().any(|line| line.name == view.pipeline));
     let targets: Vec<&str> = held.map(|view| view.target.as_str()).collect();
     html! {
-        @if targets.is_empty() { "what its worker needs" }
+        @if targets.is_empty() { "what their workers need" }
         @for (at, target) in targets.iter().take(3).enumerate() { @if at > 0 { ", " } (name(target)) }
         @if targets.len() > 3 { " and " (targets.len() - 3) " more" }
     }

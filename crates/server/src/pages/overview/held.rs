@@ -8,7 +8,7 @@ use redrive_core::time::Timestamp;
 
 use super::super::breakers;
 use super::super::parts::{
-    ahead, clock, column, column_num, column_unseen, columns, commands, name, section_head, text,
+    ahead, column, column_num, column_unseen, columns, commands, instant, name, section_head, text,
 };
 use super::super::visitor::Visitor;
 use crate::look::figures::count;
@@ -54,7 +54,7 @@ fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
             td role="cell" {
                 span.cut title=[why.as_deref().map(harmless)] { (text(why.as_deref().unwrap_or("it failed too often"))) }
             }
-            td.nowrap role="cell" { (clock(breaker.waits_since())) }
+            td.nowrap role="cell" data-l="since" { (instant(breaker.waits_since(), now)) }
             td.nowrap role="cell" {
                 @if breaker.open_until.since(now) > FOR_GOOD { span.muted { "by hand only" } } @else { (ahead(breaker.open_until, now)) }
             }

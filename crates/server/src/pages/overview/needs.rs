@@ -12,23 +12,24 @@ use super::super::parts::{
     Button, Glyph, ago, ahead, button, cause_state, clock, link, name, section_head, state, text,
 };
 use super::super::problem::Problem;
-use super::super::shell::number_of;
+use super::super::shell::{number_of, number_or_more};
 use super::super::visitor::Visitor;
 use super::super::{alerts, replays};
-use crate::look::figures::count;
+use super::about;
+use crate::look::figures::{count, counted};
 use crate::look::tone::Tone;
 
 /// What needs somebody.
-pub async fn needs<C>(visitor: &Visitor, look: &Look<'_, C>) -> Result<Markup, Problem>
+pub async fn needs<C>(visitor: &Visitor, look: &Look<'_, C>, pipeline: Option<&PipelineName>) -> Result<Markup, Problem>
 where
     C: Fn(&PipelineName) -> bool,
 {
-    let Needs { needs, other_causes } = look.needs().await?;
+    let Needs { needs, other_causes, more_causes } = look.needs().await?;
     if needs.is_empty() {
-        return Ok(nothing(look.pipelines().await?));
+        return Ok(nothing(look.pipelines().await?, pipeline));
     }
-    // One thing is what most people want to do next.
-    let is_fixable = |need: &Need| matches!(need, Need::Cause(cause) if cause.dead > 0);
+    // One thing is what most people want to do next. What has no saved page cannot be tried.
+    let is_fixable = |need: &Need| matches!(need, Need::Cause(cause) if cause.dead > 0 && cause.saved > 0);
     let first = needs.iter().position(is_fixable);
     Ok(html! {
         section aria-labelledby="needs" {
@@ -39,8 +40,10 @@ where
             @if *other_causes > 0 {
                 p.table-foot {
                     span {
-                        a href="/causes" { (number_of(*other_causes, "more cause", "more causes")) }
-                        " that need somebody"
+                        a href=(about("/causes", pipeline)) {
+                            (number_or_more(*other_causes, *more_causes, "more cause", "more causes"))
+                        }
+                        @if *other_causes == 1 { " that needs somebody" } @else { " that need somebody" }
                     }
                 }
             }
@@ -49,18 +52,19 @@ where
 }
 
 /// What is said where nothing does.
-fn nothing(lines: &[PipelineLine]) -> Markup {
+fn nothing(lines: &[PipelineLine], pipeline: Option<&PipelineName>) -> Markup {
     let dead: i64 = lines.iter().map(|line| line.ledger.dead).sum();
     let done: i64 = lines.iter().flat_map(|line| &line.done).sum();
     html! {
         section aria-labelledby="needs" {
             (section_head("needs", "Needs you", ""))
             p.empty {
-                @if dead == 0 { "No dead letters; " (count(done)) " tasks done in 24 h." }
+                @if dead == 0 { "No dead letters; " }
                 @else {
-                    "Nothing new. " a href="/letters" { (count(dead)) " dead letters" } " are kept; "
-                    (count(done)) " tasks done in 24 h."
+                    "Nothing new. " a href=(about("/letters", pipeline)) { (counted(dead, "dead letter", "dead letters")) }
+                    @if dead == 1 { " is kept; " } @else { " are kept; " }
                 }
+                (counted(done, "task", "tasks")) " done in 24 h."
             }
         }
     }
@@ -81,7 +85,7 @@ fn need(visitor: &Visitor, need: &Need, is_first: bool, now: Timestamp) -> Marku
                         (count(replay.progress.total as i64)) " left"
                     }
                 }
-                span.fact.when { (ago(replay.created_at, now)) }
+                span.fact.when { "began " (ago(replay.created_at, now)) }
                 a.button.small href={ "/replays/" (replay.id) } { "See why" }
             }
         },
@@ -95,12 +99,13 @@ fn need(visitor: &Visitor, need: &Need, is_first: bool, now: Timestamp) -> Marku
                     div.what {
                         a.cut.name href=(old) {
                             @match (*letters, *more) {
-                                (1, false) => "1 letter is",
-                                (letters, more) => { (count(letters as i64)) @if more { "+" } " letters are" }
+                                (1, false) => "1 letter is discarded for its age within 48 h",
+                                (letters, more) => {
+                                    (count(letters as i64)) @if more { "+" } " letters are discarded for their age within 48 h"
+                                }
                             }
-                            " soon discarded for their age"
                         }
-                        span.fact.cut { (pipeline) " · of causes that are not resolved" }
+                        span.fact.cut { (pipeline) " · of causes that are not resolved; the list has those of resolved ones too" }
                     }
                     span.fact.when { (ahead(*first, now)) }
                     a.button.small href=(old) { "See letters" }
@@ -155,6 +160,21 @@ fn without_name<'a>(summary: &'a str, pipeline: Option<&PipelineName>) -> &'a st
     pipeline.and_then(|name| summary.strip_prefix(name.as_str())?.strip_prefix(": ")).unwrap_or(summary)
 }
 
+/// What keys do to a cause: take it, end it, mute it, try a fix of it.
+fn by_keys(visitor: &Visitor, cause: &CauseView) -> Markup {
+    let (action, role) = (format!("/causes/{}/change", cause.id), Role::Operator);
+    let press = |label: &str, fields: &[(&str, &str)], key: &str| {
+        button(visitor, &Button { action: &action, label, role, fields, class: "", key: Some(key) })
+    };
+    let was = cause.owner.as_deref().unwrap_or_default();
+    html! {
+        (press("Assign me", &[("verb", "assign"), ("owner", visitor.caller.name()), ("was", was)], "a"))
+        (press("Resolve", &[("verb", "resolve")], "e"))
+        (link(visitor, role, &format!("{action}?verb=mute"), "Mute…", "", Some("m")))
+        (link(visitor, role, &format!("/replays/new?cause={}", cause.id), "Try a fix", "", Some("t")))
+    }
+}
+
 fn need_cause(visitor: &Visitor, cause: &CauseView, is_first: bool, now: Timestamp) -> Markup {
     html! {
         li id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
@@ -167,11 +187,13 @@ fn need_cause(visitor: &Visitor, cause: &CauseView, is_first: bool, now: Timesta
                         " · " (name(target))
                         @if cause.targets_count > 1 { " and " (cause.targets_count - 1) " more" }
                     }
-                    " · " (count(cause.dead as i64)) " dead, " (count(cause.saved as i64)) " replayable from saved · "
+                    " · " (count(cause.dead as i64)) " dead, " (count(cause.saved as i64)) " with saved pages · "
                     @match &cause.owner { Some(owner) => { "owner " (name(owner)) } None => { "no owner" } }
                 }
             }
             span.fact.when { (ago(cause.last_seen, now)) }
+            // What can be done by keys alone, without leaving the list.
+            div hidden { (by_keys(visitor, cause)) }
             @if is_first {
                 (link(visitor, Role::Operator, &format!("/replays/new?cause={}", cause.id), "Try a fix", "small primary", Some("t")))
             } @else { a.button.small href={ "/causes/" (cause.id) } { "Open cause" } }

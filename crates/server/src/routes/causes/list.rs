@@ -48,11 +48,12 @@ pub async fn run(
     caller.check_each(&asked.pipeline)?;
     let params = ListCauses {
         ids: Vec::new(),
-        pipeline: asked.pipeline.clone(),
+        pipelines: asked.pipeline.clone().into_iter().collect(),
         // Causes that were resolved are over, unless they are asked for.
         with_empty: asked.all.0 || asked.state.0.contains(&CauseState::Resolved),
         states: asked.state.0.clone(),
         owner: asked.owner.clone(),
+        needy: false,
         sort: asked.sort,
         limit: list.reach()?,
         now: app.redrive().now(),

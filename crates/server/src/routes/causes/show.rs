@@ -20,6 +20,18 @@ pub struct Shown {
     version: u64,
 }
 
+impl Shown {
+    /// The cause.
+    pub const fn id(&self) -> &CauseId {
+        &self.detail.cause.id
+    }
+
+    /// The version of what people said about it.
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+}
+
 pub async fn run(State(app): State<App>, caller: Caller, Named(id): Named<CauseId>) -> Result<Json<Shown>, ApiError> {
     let shown = look(&app, id).await?;
     caller.check(&shown.detail.cause.pipeline)?;

@@ -143,7 +143,7 @@ pub struct Leased {
 }
 
 pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Answer>, ApiError> {
-    caller.check_each(&asked.pipelines)?;
+    caller.check_named(&asked.pipelines)?;
     let host = asked.host.clone();
     let worker = asked.worker.as_ref().map(|worker| worker.0);
     let wanted = Wanted::of(&app, asked).await?;

@@ -11,7 +11,7 @@ use redrive_core::failures::Reason;
 use redrive_core::replays::Advance;
 use serde_json::json;
 
-use self::script::{bury_by, by_ada, decided, detail, resolve_some, resolved, target, text, try_change};
+use self::script::{bury_by, by_ada, decided, detail, resolve_some, resolved, sorted, target, text, try_change};
 pub(super) use self::script::{causes, change};
 use super::replays;
 use super::script::{Shared, ada, assert_sound, at, attach, brought, bury, dead, fatal, job, ledger, plain, settle};
@@ -63,6 +63,23 @@ pub async fn discarding_is_counted(store: Shared) {
     assert_sound(&store).await;
 }
 
+/// Causes come in the order that is asked for, each with an address of its newest letter, if that has one.
+pub async fn causes_are_listed_in_an_order(store: Shared) {
+    bury_four(&store).await;
+    bury(&store, job(5, json!({"url": ["no", "address"]})), Reason::Timeout, "it took too long", at(5)).await;
+    bury(&store, job(6, json!({"n": 6})), Reason::Timeout, "it took too long", at(6)).await;
+    bury(&store, job(7, json!({"url": 7})), Reason::HandlerError, "task 7007 was lost", at(7)).await;
+    let reasons = async |sort| {
+        let listed = sorted(&store, sort, at(100)).await;
+        listed.into_iter().map(|cause| (cause.reason, cause.example)).collect::<Vec<_>>()
+    };
+    let lost = (Reason::HandlerError, Some("7".to_owned()));
+    let (wrong, late) = ((Reason::RejectedInput, Some("https://example.com/".to_owned())), (Reason::Timeout, None));
+    assert_eq!(reasons(CauseSort::Dead).await, [lost.clone(), late.clone(), wrong.clone()]);
+    assert_eq!(reasons(CauseSort::Last).await, [lost.clone(), late.clone(), wrong.clone()]);
+    assert_eq!(reasons(CauseSort::First).await, [late, wrong, lost]);
+}
+
 /// What is imported is recognised like what dies here, and is no death of now: it makes no trend, and no cause the busiest.
 pub async fn imported_letters_have_causes(store: Shared, other: Shared) {
     bury_four(&store).await;
@@ -91,15 +108,24 @@ pub async fn people_have_their_say(store: Shared) {
     assert_eq!(later.cause.state, CauseState::New, "a mute ends");
     let of_bob = ListCauses {
         ids: Vec::new(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: vec![CauseState::Muted],
         owner: Some("bob".into()),
         with_empty: false,
+        needy: false,
         sort: CauseSort::Dead,
         limit: 10,
         now: at(100),
     };
-    assert_eq!(store.list_causes(of_bob).await.expect("listed").len(), 1);
+    assert_eq!(store.list_causes(of_bob.clone()).await.expect("listed").len(), 1);
+    // The larger one is muted: the first that needs somebody is the other, however few are wanted.
+    let needy = ListCauses { states: Vec::new(), owner: None, needy: true, limit: 1, ..of_bob };
+    let named = |name: &str| vec![name.parse().expect("a name")];
+    let own = ListCauses { pipelines: named("suite"), ..needy.clone() };
+    let found = store.list_causes(own).await.expect("listed");
+    assert!(found.len() == 1 && found[0].id != id, "{found:?}");
+    let elsewhere = ListCauses { pipelines: named("elsewhere"), ..needy };
+    assert!(store.list_causes(elsewhere).await.expect("listed").is_empty());
 }
 
 /// What people do to causes is noted with what they said; a change that was refused is not.
@@ -369,10 +395,11 @@ pub async fn a_list_of_states_goes_on_until_it_is_full(store: Shared) {
     let listed = async |states: &[CauseState], limit| {
         let params = ListCauses {
             ids: Vec::new(),
-            pipeline: None,
+            pipelines: Vec::new(),
             states: states.to_vec(),
             owner: None,
             with_empty: false,
+            needy: false,
             sort: CauseSort::Dead,
             limit,
             now: at(100),

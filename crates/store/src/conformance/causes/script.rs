@@ -21,13 +21,19 @@ use crate::contract::{
 
 /// All causes.
 pub(in crate::conformance) async fn causes(store: &Shared, now: Timestamp) -> Vec<CauseView> {
+    sorted(store, CauseSort::Dead, now).await
+}
+
+/// The same in an order.
+pub(super) async fn sorted(store: &Shared, sort: CauseSort, now: Timestamp) -> Vec<CauseView> {
     let params = ListCauses {
         ids: Vec::new(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: Vec::new(),
         owner: None,
         with_empty: true,
-        sort: CauseSort::Dead,
+        needy: false,
+        sort,
         limit: 1_000,
         now,
     };
