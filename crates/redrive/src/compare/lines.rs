@@ -84,7 +84,8 @@ impl Lines {
                 break;
             }
             lines.lines.push(json_line(&name, value, depth));
-            let left = LINES_MAX - lines.lines.len();
+            // One more than there is room for tells that there is more.
+            let left = LINES_MAX - lines.lines.len() + 1;
             match value {
                 Value::Array(items) => {
                     open.extend(items.iter().take(left).rev().map(|item| (String::new(), item, depth + 1)));

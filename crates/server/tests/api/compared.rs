@@ -60,6 +60,7 @@ fn frames(page: &str) -> Vec<String> {
 
 /// Tokens that may not read payloads.
 async fn blind(server: &Running, role: Role) -> String {
+    server.token("boss", Role::Admin, &[]).await;
     let new = NewToken {
         name: "blind".parse().expect("a name"),
         role,
