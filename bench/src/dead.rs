@@ -32,7 +32,8 @@ pub async fn fill(path: &Path, letters: u64) -> Result<()> {
     let redrive = Redrive::open(&format!("sqlite:{}", path.display())).await?;
     let now = redrive.now();
     for first in (0..letters).step_by(PER_CALL as usize) {
-        let batch = (first..(first + PER_CALL).min(letters)).map(|n| letter(n, now)).collect::<Result<_>>()?;
+        let batch =
+            (first..(first + PER_CALL).min(letters)).map(|n| letter((n, letters), now)).collect::<Result<_>>()?;
         redrive.import_dead(batch, &Actor::new("bench", Via::Api)).await?;
     }
     drop(redrive);
@@ -40,12 +41,14 @@ pub async fn fill(path: &Path, letters: u64) -> Result<()> {
     Ok(())
 }
 
-fn letter(n: u64, now: Timestamp) -> Result<DeadLetter> {
+/// One of so many letters, which died one after the other.
+fn letter((n, letters): (u64, u64), now: Timestamp) -> Result<DeadLetter> {
     let cause = n % CAUSES;
     let reason = REASONS[(cause % REASONS.len() as u64) as usize];
     let target = format!("shop{}.example", cause % TARGETS);
-    let hours_ago = (n / CAUSES) as i64 % HOURS;
-    let died_at = Timestamp::from_millis(now.as_millis() - hours_ago * 3_600_000 - (n % 3_600_000) as i64);
+    let span_millis = (HOURS * 3_600_000) as u64;
+    let ago_millis = span_millis - n * span_millis / letters.max(1);
+    let died_at = Timestamp::from_millis(now.as_millis() - ago_millis as i64);
     let code = format!("ERROR_{}", name(cause));
     let message = format!("{code}: order {n} could not be read after {}.{} s", n % 30, n % 10);
     let proxy = Some(format!("proxy-{}", n % PROXIES));
@@ -122,14 +125,14 @@ fn attempts(path: &Path, now: Timestamp) -> Result<()> {
          SELECT p.id, 'version-' || (hour.n / 100), {this_hour} - hour.n, 'field-' || field.n, 100, field.n
          FROM pipeline p, hour, field;"
     ))?;
-    // The hash of a page is the id of its letter, twice.
+    // Each has a page of its own, whose hash has nothing to do with when it died.
     tx.execute_batch(
-        "INSERT INTO payload (hash, place, size_bytes, stored_bytes, created_at, touched_at)
-         SELECT unhex(hex(id) || hex(id)), hex(id), 100000, 20000, died_at, died_at FROM dead WHERE reason = 'schema_validation';
+        "UPDATE dead SET payload = randomblob(32) WHERE reason = 'schema_validation';
+         INSERT INTO payload (hash, place, size_bytes, stored_bytes, created_at, touched_at)
+         SELECT payload, hex(id), 100000, 20000, died_at, died_at FROM dead WHERE payload IS NOT NULL;
          INSERT INTO payload_use (job, hash, at, payload)
-         SELECT id, unhex(hex(id) || hex(id)), died_at, '{\"hash\": \"' || lower(hex(id) || hex(id)) || '\", \"size_bytes\": 100000}'
-         FROM dead WHERE reason = 'schema_validation';
-         UPDATE dead SET payload = unhex(hex(id) || hex(id)) WHERE reason = 'schema_validation';",
+         SELECT id, payload, died_at, '{\"hash\": \"' || lower(hex(payload)) || '\", \"size_bytes\": 100000}'
+         FROM dead WHERE payload IS NOT NULL;",
     )?;
     tx.commit()?;
     conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;

@@ -14,10 +14,11 @@ impl Desk {
             Self::Here(redrive) => return Ok(redrive.list_activity(params).await?),
             Self::There(server) => server,
         };
-        let ListActivity { who, pipeline, since, limit, cursor } = params;
+        let ListActivity { who, pipeline, verb, object, since, limit, cursor } = params;
         page(limit, cursor, async |limit, cursor| {
             let asked = json!({
-                "who": who, "pipeline": pipeline, "since": since, "limit": limit, "cursor": cursor,
+                "who": who, "pipeline": pipeline, "verb": verb, "object": object, "since": since, "limit": limit,
+                "cursor": cursor,
             });
             server.get(&["activity"]).query(fields(asked)).read().await
         })

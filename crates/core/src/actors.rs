@@ -54,8 +54,40 @@ impl Actor {
         Self { name: name.into(), via }
     }
 
+    /// Whether the record has it: everything that people do, and of what Redrive does by itself what somebody asks about who was not
+    /// there. What programs do all the time is not written down.
+    pub fn is_recorded(&self, verb: &str, object: &str) -> bool {
+        let kind = object.split(' ').next().unwrap_or_default();
+        let is_asked_about =
+            matches!((verb, kind), ("start" | "pause", "replay") | ("resolve", "cause") | ("resume", "pipeline"));
+        self.via != Via::Automatic || is_asked_about
+    }
+
     /// Redrive itself.
     pub fn redrive() -> Self {
         Self::new("redrive", Via::Automatic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_redrive_does_by_itself_the_record_has_what_somebody_asks_about() {
+        let (ada, itself) = (Actor::new("ada", Via::Web), Actor::redrive());
+        for (verb, object, is) in [
+            ("start", "replay 0190", true),
+            ("pause", "replay 0190", true),
+            ("resolve", "cause ab", true),
+            ("resume", "pipeline shop", true),
+            ("pin", "replay 0190", false),
+            ("import", "letters", false),
+            ("discard", "letters", false),
+            ("sweep", "payloads", false),
+        ] {
+            assert!(ada.is_recorded(verb, object));
+            assert_eq!(itself.is_recorded(verb, object), is, "{verb} {object}");
+        }
     }
 }

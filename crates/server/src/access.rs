@@ -7,6 +7,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use redrive::Error;
+use redrive::pipelines::{PipelineError, PipelineView};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::tokens::{Role, Token, TokenHash};
@@ -117,6 +119,18 @@ impl Caller {
                 Err(ApiError::forbidden("pipeline_required", why).at("pipeline"))
             }
         }
+    }
+
+    /// A pipeline that must be there; who may not see all is told of theirs, where it is not.
+    pub async fn find_pipeline(&self, app: &App, name: &PipelineName) -> Result<PipelineView, ApiError> {
+        let found = app.redrive().find_pipeline(&app.setting(), name).await;
+        Ok(found.map_err(|error| match error {
+            Error::Pipeline(PipelineError::Unknown { name, mut known }) => {
+                known.retain(|name| self.covers(name));
+                PipelineError::Unknown { name, known }.into()
+            }
+            error => error,
+        })?)
     }
 
     /// Whether they would be let in now: who follows something may have been let in long ago.

@@ -17,6 +17,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use crate::counted::Counted;
 use crate::error::ApiError;
 use crate::measured::Measured;
+use crate::shown::Shown;
 use crate::tls::TlsFiles;
 use crate::trying::Trying;
 
@@ -46,6 +47,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Further hosts by which it is reached, through a proxy for example; each with its port, where it has one of its own.
     pub public_hosts: Vec<String>,
+    /// Those of them that browsers reach by `https`: cookies are sent to them no other way.
+    pub secure_hosts: Vec<String>,
     /// Where the proxies are through which alone it is reached from other machines, if it is.
     pub proxies: Option<Egress>,
     /// Its certificate and key, if it speaks TLS itself.
@@ -84,6 +87,7 @@ impl Options {
         Self {
             listen,
             public_hosts: Vec::new(),
+            secure_hosts: Vec::new(),
             proxies: None,
             tls: None,
             patience: Patience::default(),
@@ -127,6 +131,8 @@ struct Shared {
     trying: Trying,
     /// How often rules that could be meant match.
     counted: Counted,
+    /// What came of forms a moment ago, where it stands nowhere else.
+    shown: Shown,
 }
 
 /// Whoever holds it is the only one who does something.
@@ -159,6 +165,7 @@ impl App {
             under_way: Mutex::default(),
             trying: Trying::default(),
             counted: Counted::default(),
+            shown: Shown::default(),
         })))
     }
 
@@ -203,6 +210,11 @@ impl App {
     /// How often rules that could be meant match.
     pub fn counted(&self) -> &Counted {
         &self.0.counted
+    }
+
+    /// What came of forms a moment ago.
+    pub fn shown(&self) -> &Shown {
+        &self.0.shown
     }
 
     /// The tries that run here.

@@ -6,6 +6,7 @@
 //! - `access`: who asks, and what they may; `guard`: what is refused of whomever it comes from
 //! - `measured`: how long requests take, and the log of them
 //! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
+//! - `shown`: what came of a form and stands nowhere else, for a moment
 //! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
 //! - `runs`: pipelines as a worker that lives elsewhere has them
 //! - [`error`]: the one form in which mistakes are told
@@ -35,6 +36,7 @@ pub mod routes;
 mod runs;
 pub mod serve;
 mod shapes;
+mod shown;
 mod tls;
 mod trying;
 

@@ -6,7 +6,8 @@ use redrive_core::ids::PipelineName;
 use super::PageArgs;
 
 pub(super) const ACTIVITY_EXAMPLES: &str = "\
-What Redrive does by itself is not listed. It is forgotten after 90 days.
+Of what Redrive does by itself it lists replays that it begins or pauses, causes that a replay resolved, and pauses of pipelines
+that come to their end. All is forgotten after 90 days.
 
 Examples:
   redrive activity --since 2h
@@ -23,6 +24,12 @@ pub struct ActivityArgs {
     /// Only what this person did
     #[arg(long, value_name = "NAME")]
     pub who: Option<String>,
+    /// Only what was done so: discard, resolve, hold
+    #[arg(long, value_name = "VERB")]
+    pub verb: Option<String>,
+    /// Only what was done to things with this in their name: 'cause 240f8c6b'
+    #[arg(long, value_name = "TEXT")]
+    pub object: Option<String>,
     #[command(flatten)]
     pub page: PageArgs,
 }

@@ -29,6 +29,11 @@ fn role() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|name| name.parse::<Role>())
 }
 
+/// A pattern, also where a blank stands after a comma.
+fn pattern(text: &str) -> Result<PipelinePattern, String> {
+    text.trim().parse()
+}
+
 #[derive(Debug, Args)]
 pub struct TokenCreateArgs {
     /// What it is called, in the list and in the record of what it did
@@ -37,8 +42,8 @@ pub struct TokenCreateArgs {
     /// pipelines; discard and handle tokens
     #[arg(long, value_parser = role())]
     pub role: Role,
-    /// Only for this pipeline, or for those whose names begin so: 'shop-*'; may be given more than once
-    #[arg(long, short, value_name = "NAME")]
+    /// Only for this pipeline, or for those whose names begin so: 'shop-*'; several with commas, or given more than once
+    #[arg(long, short, value_name = "NAME", value_delimiter = ',', value_parser = pattern)]
     pub pipeline: Vec<PipelinePattern>,
     /// It may not read payloads
     #[arg(long)]

@@ -21,7 +21,8 @@ pub async fn run(setting: &Setting, args: ActivityArgs) -> Result<Exit> {
     let since = args.since.as_deref().map(|text| units::instant(text, redrive.now())).transpose().map_err(usage)?;
     let fetch = async |limit, cursor| {
         let (who, pipeline) = (args.who.clone(), args.pipeline.clone());
-        redrive.list_activity(ListActivity { who, pipeline, since, limit, cursor }).await
+        let (verb, object) = (args.verb.clone(), args.object.clone());
+        redrive.list_activity(ListActivity { who, pipeline, verb, object, since, limit, cursor }).await
     };
     let now = redrive.now();
     filter::print(&args.page, fetch, |done| print(done, now)).await

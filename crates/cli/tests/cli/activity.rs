@@ -29,6 +29,7 @@ fn what_people_do_is_listed_with_who_did_it_and_to_what() {
     let of = |args: &str| sandbox.redrive(&format!("activity --json {args}")).expect(0).json_lines().len();
     assert_eq!((of("--pipeline a"), of("--pipeline b"), of("--pipeline c")), (3, 1, 0));
     assert_eq!((of("--since 1h"), of("--since 2100-01-01"), of("--who nobody")), (4, 0, 0));
+    assert_eq!((of("--verb note"), of("--verb mute"), of(&format!("--object {cause}"))), (1, 0, 1));
     let table = sandbox.redrive("activity --limit 1").expect(0);
     assert!(table.stdout.contains("not needed") && table.stderr.contains("--cursor"), "{table:?}");
     sandbox.redrive("activity --since soon").expect(2);

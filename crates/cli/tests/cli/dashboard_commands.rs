@@ -14,15 +14,23 @@ pub fn browser(script: &str) -> Command {
     node
 }
 
-/// It takes longer than others: two stores are compared after every one of some twenty actions.
+/// Tasks that die of two causes; some leave the page that they came to behind.
+const SCRIPT: &str = r#"read task
+case "$task" in
+*'"n":1'[0-9]*) echo "no such page" >&2;;
+*'"n":'[1-4]*) echo "<p>$task</p>" > "$REDRIVE_PAYLOAD"; echo "boom 17" >&2;;
+*) echo "boom 17" >&2;;
+esac
+exit 1"#;
+
+/// It takes longer than others: two stores are compared after every one of some fifty actions.
 #[test]
 fn what_a_page_offers_to_copy_does_what_its_form_does() {
     let (sandbox, copy) = (Sandbox::new(), Sandbox::new());
-    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n{\"n\":4}\n");
-    let script =
-        r#"read task; case "$task" in *'"n":4'*) echo "no such page" >&2;; *) echo "boom 17" >&2;; esac; exit 1"#;
-    let run = ["run", "tasks.jsonl", "--pipeline", "shop", "--attempts", "1", "--", "sh", "-c", script];
-    let alerts = "[alerts.rules]\ndied_min = 2\n[alerts.sink.team]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"cat >> told.txt\"]\n";
+    let tasks: String = (1..=14).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    sandbox.write("tasks.jsonl", &tasks);
+    let run = ["run", "tasks.jsonl", "--pipeline", "shop", "--attempts", "1", "--", "sh", "-c", SCRIPT];
+    let alerts = "[alerts.rules]\ndied_min = 2\ncause_letters = \"off\"\n[alerts.sink.team]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"cat >> told.txt\"]\n";
     for folder in [&sandbox, &copy] {
         folder.write("redrive.toml", alerts);
         folder.write("told.txt", "");
@@ -35,16 +43,16 @@ fn what_a_page_offers_to_copy_does_what_its_form_does() {
     // Whoever ran a command may have it run again: that is kept beside the store.
     let known = Command::new("cp").arg("-r").arg(sandbox.path("state")).arg(copy.path("")).status().expect("copied");
     assert!(known.success());
-    let serving = Serving::start(&sandbox, &[]);
+    // Both have a server that drives what is begun: what becomes of it is compared too.
+    let (serving, beside) = (Serving::start(&sandbox, &[]), Serving::start(&copy, &[]));
     let mut node = browser("copied.mjs");
     node.arg(serving.url()).arg(copy.path("")).arg(env!("CARGO_BIN_EXE_redrive")).arg(sandbox.path(""));
     for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG", "REDRIVE_SERVER", "REDRIVE_TOKEN"] {
         node.env_remove(name);
     }
-    let ran = Ran::of(node.env("XDG_STATE_HOME", copy.path("state")).output().expect("node runs"));
-    let ran = ran.expect(0);
-    assert!(ran.stdout.lines().count() >= 34, "some actions were not tried:\n{}", ran.stdout);
-    drop(serving);
+    // It fails by itself if a page offers something that it did not run.
+    Ran::of(node.env("XDG_STATE_HOME", copy.path("state")).output().expect("node runs")).expect(0);
+    drop((serving, beside));
     sandbox.assert_sound();
     copy.assert_sound();
 }

@@ -75,7 +75,7 @@ pub struct NextReplay {
     pub pins: Option<Pins>,
     /// How fast it goes from now on, if that is another pace.
     pub pacing: Option<Pacing>,
-    /// What somebody did to it by that, for the record; nothing if it goes its way.
+    /// What was done to it by that, for the record; nothing if it goes its way.
     pub verb: Option<&'static str>,
 }
 
@@ -98,6 +98,11 @@ impl NextReplay {
     /// The same as it is, but at another rate.
     pub fn paced(self, pacing: Pacing) -> Self {
         Self { pacing: Some(pacing), verb: Some(ReplayChange::Rate.verb()), ..self }
+    }
+
+    /// It pauses itself, for a reason.
+    pub fn paused_itself(why: String, progress: &Progress) -> Self {
+        Self { verb: Some(ReplayChange::Pause.verb()), ..Self::of(ReplayState::Paused, Some(why), progress) }
     }
 
     /// The same as it is, but in another state.

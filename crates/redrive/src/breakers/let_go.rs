@@ -20,6 +20,18 @@ pub struct LetGo {
     pub either: u64,
 }
 
+impl LetGo {
+    /// The most tasks that go.
+    pub const fn most(self) -> u64 {
+        self.go + self.either
+    }
+
+    /// Whether many more go than somebody was told, who is to be asked again: while a target is waited for, some come all the time.
+    pub const fn is_much_more_than(self, told: u64) -> bool {
+        self.most() > told + told / 10
+    }
+}
+
 impl Redrive {
     /// What becomes of the tasks that wait for a target when its breaker is closed.
     pub async fn let_go(&self, view: &BreakerView) -> Result<LetGo, Error> {
@@ -55,5 +67,12 @@ mod tests {
         assert_eq!(split(5, 2, (1, 0)), LetGo { go: 3, rest: 2, either: 0 });
         assert_eq!(split(2, 2, (1, 0)), LetGo { go: 0, rest: 2, either: 0 });
         assert_eq!(split(5, 2, (1, 1)), LetGo { go: 3, rest: 0, either: 2 });
+    }
+
+    #[test]
+    fn who_was_told_of_far_fewer_is_asked_again() {
+        let going = LetGo { go: 40, rest: 7, either: 4 };
+        assert!(going.is_much_more_than(39) && !going.is_much_more_than(40) && !going.is_much_more_than(50));
+        assert!(LetGo { go: 1, rest: 0, either: 0 }.is_much_more_than(0));
     }
 }

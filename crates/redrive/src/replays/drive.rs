@@ -75,7 +75,7 @@ pub(crate) async fn step(redrive: &Redrive, known: Known<'_>, replay: &ReplayVie
         Advance::Choose => choose(redrive.store.as_ref(), replay, now).await?,
         Advance::Send { letters, step } => return send(redrive, known, replay, (letters, step), now).await,
         Advance::Pause(why) => {
-            let next = NextReplay::of(ReplayState::Paused, Some(why.clone()), &replay.progress);
+            let next = NextReplay::paused_itself(why.clone(), &replay.progress);
             return set(redrive, replay, next, Happening::ReplayPaused { replay: replay.id, why }, now).await;
         }
         Advance::Release => {

@@ -1,6 +1,4 @@
-//! `/activity`: what people did.
-
-use std::collections::BTreeSet;
+//! `/activity`: what people did, and what Redrive did by itself that they ask about.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -24,15 +22,14 @@ use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked;
+use crate::look::figures::counted;
+use crate::routes::activity::hide_foreign;
 
 /// What is filtered by.
 const FILTERS: [&str; 5] = ["actor", "verb", "object", "since", "pipeline"];
 
-/// Entries on a page, at least, where there are so many.
+/// Entries on a page.
 const LIMIT: u32 = 50;
-
-/// So many times as many entries are read for a page, at most.
-const READ_MAX: usize = 40;
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
@@ -50,23 +47,20 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let asked = ListActivity {
         who: query.one("actor").map(str::to_owned),
         pipeline: pipeline.clone(),
+        verb: verb.map(str::to_owned),
+        object: object.map(str::to_owned),
         since: asked::instant("since", query.one("since"), now)?,
         limit: LIMIT,
         cursor: query.one("cursor").map(str::to_owned),
     };
-    let is_meant = |entry: &ActivityView| {
-        verb.is_none_or(|verb| entry.verb == verb) && object.is_none_or(|object| entry.object.contains(object))
-    };
     let filters: Vec<&str> = FILTERS.into_iter().filter(|name| query.one(name).is_some()).collect();
-    // Whether something was done last is known of who reads from the newest on, and of everybody.
-    let can_undo = asked.cursor.is_none() && asked.who.is_none();
-    let page = part::read(found(&app, asked, is_meant)).await?;
+    let page = part::read(found(&app, &visitor, asked)).await?;
     let listed = async {
         let page = page?;
         Ok(html! {
             @if page.items.is_empty() { (empty(&visitor, &filters)) }
             @else {
-                (table(&visitor, &page.items, can_undo, now))
+                (table(&visitor, &page.items, now))
                 (further(&without_cursor(&visitor.here), page.next.as_deref()))
                 (command(&command_of(&query, pipeline.as_ref())))
             }
@@ -98,40 +92,54 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         .await
 }
 
-/// The entries that are meant, from where a page begins. The record is read on until there are enough of them, or much was read.
-async fn found(
-    app: &App,
-    mut asked: ListActivity,
-    is_meant: impl Fn(&ActivityView) -> bool,
-) -> Result<Listed<Done>, Problem> {
-    let (mut items, mut seen) = (Vec::new(), BTreeSet::new());
-    for _ in 0..READ_MAX {
-        let page = app.redrive().list_activity(asked.clone()).await?;
-        for entry in page.items {
-            let is_last = seen.insert(entry.object.clone());
-            if is_meant(&entry) {
-                items.push(Done { entry, is_last });
-            }
-        }
-        asked.cursor = page.next;
-        if asked.cursor.is_none() || items.len() >= LIMIT as usize {
-            break;
-        }
+/// A page of what was done, each with what the record itself does not say.
+async fn found(app: &App, visitor: &Visitor, asked: ListActivity) -> Result<Listed<Done>, Problem> {
+    let page = app.redrive().list_activity(asked).await?;
+    let mut items = Vec::new();
+    for mut entry in page.items {
+        let can_undo = undo(&entry).is_some() && is_last(app, &entry).await?;
+        let letters = letters_of(app, &entry).await?;
+        hide_foreign(&visitor.caller, &mut entry);
+        items.push(Done { entry, can_undo, letters });
     }
-    Ok(Listed { items, next: asked.cursor })
+    Ok(Listed { items, next: page.next })
 }
 
 /// Something that was done.
 struct Done {
     entry: ActivityView,
-    /// Whether nothing was done to the same since, as far as was read.
-    is_last: bool,
+    /// Whether it can be taken back: nothing was done to the same since.
+    can_undo: bool,
+    /// Of a replay that was begun: the letters that it has.
+    letters: Option<u64>,
 }
 
-/// What somebody would type to read the same; who reads a terminal finds verbs and objects in it.
+/// Whether nothing was done to the same since.
+async fn is_last(app: &App, entry: &ActivityView) -> Result<bool, Problem> {
+    let (object, since) = (Some(entry.object.clone()), Some(entry.at));
+    // Names that begin alike are found too.
+    let since = ListActivity { object, since, limit: LIMIT, ..ListActivity::default() };
+    let since = app.redrive().list_activity(since).await?.items;
+    Ok(since.iter().find(|other| other.object == entry.object) == Some(entry))
+}
+
+/// The letters of a replay that was begun: they are chosen after that.
+async fn letters_of(app: &App, entry: &ActivityView) -> Result<Option<u64>, Problem> {
+    let id = entry.object.strip_prefix("replay ").filter(|_| entry.verb == "start");
+    let Some(id) = id.and_then(|id| id.parse().ok()) else { return Ok(None) };
+    // It may be forgotten sooner than who began it.
+    Ok(app.redrive().store().get_replay(id).await?.map(|replay| replay.progress.total))
+}
+
+/// What somebody would type to read the same.
 fn command_of(query: &Fields, pipeline: Option<&PipelineName>) -> String {
-    let said =
-        [("who", query.one("actor")), ("pipeline", pipeline.map(PipelineName::as_str)), ("since", query.one("since"))];
+    let said = [
+        ("who", query.one("actor")),
+        ("verb", query.one("verb")),
+        ("object", query.one("object")),
+        ("pipeline", pipeline.map(PipelineName::as_str)),
+        ("since", query.one("since")),
+    ];
     let flags = said.into_iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", quoted(value?))));
     format!("redrive activity{}", flags.collect::<String>())
 }
@@ -141,7 +149,7 @@ fn empty(visitor: &Visitor, filters: &[&str]) -> Markup {
     html! {
         p.empty {
             @if filters.is_empty() {
-                "Nobody did anything yet. What people start, stop, assign, resolve or discard is written down here, by whichever way."
+                "Nobody did anything yet. What people start, stop, assign, resolve or discard is written down here, by whichever way; and what Redrive begins or pauses by itself."
             } @else {
                 "Nobody did anything like that. Drop a filter: "
                 @for name in filters { a href=(with_query(&without_cursor(&visitor.here), name, None)) { (name) } " " }
@@ -170,8 +178,7 @@ fn undo(entry: &ActivityView) -> Option<(String, Vec<(&str, &str)>)> {
     })
 }
 
-fn table(visitor: &Visitor, entries: &[Done], can_undo: bool, now: Timestamp) -> Markup {
-    // Only what was done last to something can be taken back.
+fn table(visitor: &Visitor, entries: &[Done], now: Timestamp) -> Markup {
     html! {
         table.activity role="table" {
             (columns(&[
@@ -189,9 +196,9 @@ fn table(visitor: &Visitor, entries: &[Done], can_undo: bool, now: Timestamp) ->
                         }
                         td.muted role="cell" { (entry.by.via.as_str()) }
                         th role="rowheader" scope="row" { (entry.verb) " " (object(entry)) }
-                        td.muted role="cell" { span.cut { (text(&detail(&entry.detail))) } }
+                        td.muted role="cell" { span.cut { (text(&numbers_and_why(done))) } }
                         td.num role="cell" {
-                            @if let Some((action, fields)) = (can_undo && done.is_last).then(|| undo(entry)).flatten() {
+                            @if let Some((action, fields)) = undo(entry).filter(|_| done.can_undo) {
                                 (button(visitor, &Button { action: &action, label: "Undo", role: Role::Operator, fields: &fields, class: "small plainly", key: None }))
                             }
                         }
@@ -216,6 +223,12 @@ fn object(entry: &ActivityView) -> Markup {
         _ => (None, object.to_owned()),
     };
     html! { @match place { Some(place) => a href=(place) { (name(&shown)) }, None => (name(&shown)) } }
+}
+
+fn numbers_and_why(done: &Done) -> String {
+    let letters = done.letters.map(|letters| counted(letters as i64, "letter", "letters"));
+    let said = Some(detail(&done.entry.detail)).filter(|said| !said.is_empty());
+    letters.into_iter().chain(said).collect::<Vec<_>>().join(", ")
 }
 
 fn detail(detail: &Value) -> String {

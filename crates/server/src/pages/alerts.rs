@@ -3,24 +3,19 @@
 mod change;
 mod rows;
 mod rules;
+mod sinks;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
-use redrive::alerts::{SinkState, Tested};
 use redrive::contract::AlertView;
 use redrive_core::alerts::AlertStanding;
-use redrive_core::time::Timestamp;
-use redrive_core::tokens::Role;
 
 pub use self::change::{ask, change, said, without_said};
 pub use self::rows::{about_of, row_id};
-use super::fields::Fields;
+pub use self::sinks::{test, tested};
 use super::part::part;
-use super::parts::{
-    Button, button, column, column_num, columns, command, commands, instant, name, section_head, text, views,
-    with_query,
-};
+use super::parts::{command, views, with_query};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -52,7 +47,7 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let state = query.one("state").map(|text| text.parse::<AlertStanding>().map_err(wrong)).transpose()?;
     let state = state.unwrap_or(AlertStanding::Firing);
     let (redrive, watching) = (app.redrive(), app.setting().watching());
-    let told = async { Ok(sinks(&visitor, &redrive.list_sinks(&watching).await?, redrive.now())) };
+    let told = async { Ok(sinks::section(&visitor, &redrive.list_sinks(&watching).await?, redrive.now())) };
     let told = async {
         match visitor.caller.covers_all() {
             true => part(&visitor, ("sinks", "Who is told"), told).await,
@@ -90,71 +85,4 @@ async fn list(app: &App, visitor: &Visitor, state: AlertStanding) -> Result<Mark
         @if shown.is_empty() { p.empty { (empty(state)) } } @else { (rows::table(visitor, &shown, now)) }
         (command(&format!("redrive alert list --state {state}")))
     })
-}
-
-fn sinks(visitor: &Visitor, sinks: &[SinkState], now: Timestamp) -> Markup {
-    html! {
-        section aria-labelledby="sinks" {
-            (section_head("sinks", "Who is told", ""))
-            @if sinks.is_empty() {
-                p.empty { "Nobody is told of alerts: " code { "[alerts]" } " in redrive.toml names sinks." }
-            }
-            @else {
-                table.sinks role="table" {
-                    (columns(&[
-                        column("Sink"), column("Kind"), column("Last told"), column_num("Waiting"),
-                        column("Trouble"),
-                    ]))
-                    tbody role="rowgroup" {
-                        @for sink in sinks {
-                            tr role="row" {
-                                th role="rowheader" scope="row" { (name(&sink.view.name)) }
-                                td role="cell" { (sink.kind.as_deref().unwrap_or("not in this file")) }
-                                td role="cell" data-l="told" {
-                                    @match sink.view.told_at {
-                                        Some(at) => (instant(at, now)), None => { span.muted { "never" } }
-                                    }
-                                }
-                                td.num role="cell" data-l="waiting" { (sink.view.waiting) }
-                                td role="cell" data-l="trouble" {
-                                    @match sink.trouble() {
-                                        Some(why) => { span.bad-text { (text(why)) } }
-                                        None => { span.muted { "none" } }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-                div.actions {
-                    (button(visitor, &Button { action: "/alerts/test", label: "Send test", role: Role::Operator, fields: &[], class: "", key: None }))
-                    (commands(&[("Send test", "redrive alert test".to_owned())]))
-                }
-            }
-        }
-    }
-}
-
-/// Tells sinks that nothing is wrong, to see whether that arrives.
-pub async fn test(State(app): State<App>, visitor: Visitor, _: Fields) -> Result<Response, Problem> {
-    visitor.caller.check_all(None)?;
-    let told = app.redrive().test_sinks(&app.setting().watching(), &[]).await?;
-    let body = html! {
-        div.head { h1 { "Test of sinks" } }
-        ul.log { @for Tested { sink, kind, error } in &told {
-            li {
-                span { (name(sink)) }
-                span {
-                    (kind) ": "
-                    @match error {
-                        Some(error) => { span.bad-text { (text(error)) } } None => { span.good-text { "told" } }
-                    }
-                }
-            }
-        } }
-        p.actions { a.button href="/alerts" { "Alerts" } }
-    };
-    Ok(shell::show(&app, &visitor, Page { place: Place::Alerts, title: "Test of sinks", pipeline: None, body })
-        .await?
-        .into_response())
 }

@@ -1,20 +1,20 @@
 //! Turning the breakers of targets: one task goes to see, all go on, or all wait.
 
+mod ask;
+
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::breakers::LetGo;
 use redrive::contract::BreakerView;
 use redrive_core::breakers::BreakerState;
 use redrive_core::tokens::Role;
 use serde_json::Value;
 
+pub use self::ask::ask;
 use super::acts::{asked, filled};
-use super::confirm::{self, Question, entry_as};
 use super::fields::{Done, Fields, once, own_path, with_said};
 use super::parts::{Button, button, link, name, quoted, with_query};
 use super::problem::Problem;
-use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::Body;
@@ -40,14 +40,17 @@ pub fn address(visitor: &Visitor, verb: &str, pipeline: &str, target: &str) -> S
     query.append_pair("back", &without_said(&visitor.here)).finish()
 }
 
-/// What was just done, with a way to take that back.
-pub fn said(visitor: &Visitor) -> Markup {
+/// What was just done, with a way to take that back; nothing where it no longer holds.
+pub fn said(visitor: &Visitor, held: &[BreakerView]) -> Markup {
     let query = visitor.query();
     let Some((target, pipeline)) = query.one("about").zip(query.one("of")) else { return html! {} };
+    let view = held.iter().find(|view| view.target == target && view.pipeline.as_str() == pipeline);
+    let is_held = view.is_some_and(|view| view.breaker.held_by.is_some());
     let what = match query.one("said") {
-        Some("probe") => "one task goes now, to see.",
-        Some("close") => "its tasks go on.",
-        Some("hold") => "its tasks wait.",
+        Some("probe") if view.is_some() => "one task goes now, to see.",
+        Some("probe") => "one task went to see, and it is well: all go on.",
+        Some("close") if view.is_none() => "its tasks go on.",
+        Some("hold") if is_held => "its tasks wait.",
         _ => return html! {},
     };
     // A target that failed before is not believed to be well because nobody holds it any more.
@@ -78,65 +81,6 @@ pub fn commands_of(view: &BreakerView) -> Vec<(String, String)> {
         .into()
 }
 
-/// Asks before a target's tasks go on, or wait.
-pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
-    let query = visitor.query();
-    let (target, pipeline) = (query.one("target").unwrap_or_default(), query.one("pipeline").unwrap_or_default());
-    let held = app.redrive().store().list_breakers().await?;
-    let held = held.iter().find(|view| view.target == target && view.pipeline.as_str() == pipeline);
-    let waiting = held.map_or(0, |view| view.held);
-    let mut going = LetGo::default();
-    if let Some(view) = held {
-        visitor.caller.check(&view.pipeline)?;
-        going = app.redrive().let_go(view).await?;
-    }
-    let back = own_path(query.one("back").unwrap_or("/"));
-    let is_hold = query.one("verb") == Some("hold");
-    let tasks_of = |n: u64| number_of(usize::try_from(n).unwrap_or(usize::MAX), "task", "tasks");
-    let tasks = tasks_of(waiting);
-    let (title, yes) = match is_hold {
-        true => (format!("Hold {target}?"), format!("Hold {target}")),
-        false => {
-            let yes = match going {
-                LetGo { go: 0, either: 0, .. } => "Close the breaker".to_owned(),
-                LetGo { go, either: 0, .. } => format!("Let {} go", tasks_of(go)),
-                LetGo { go, either, .. } => format!("Let up to {} go", tasks_of(go + either)),
-            };
-            (format!("Close the breaker of {target}?"), yes)
-        }
-    };
-    let effect = html! {
-        @if is_hold {
-            "Tasks of " (target) " in " (pipeline) " wait from now on, whatever the target does; " (tasks)
-            " wait by now. They lose no attempts."
-        }
-        @else {
-            (tasks_of(going.go)) " of " (pipeline)
-            " go on at once, as fast as its limits allow; if the target still fails, its breaker opens again."
-            @if going.rest > 0 { " " (tasks_of(going.rest)) " of replays that are paused wait until those are resumed." }
-            @if going.either > 0 {
-                " " (tasks_of(going.either)) " of replays go too, but those of replays that are paused."
-            }
-        }
-    };
-    let fields = html! {
-        input type="hidden" name="verb" value=(if is_hold { "hold" } else { "close" });
-        input type="hidden" name="target" value=(target);
-        input type="hidden" name="pipeline" value=(pipeline);
-        input type="hidden" name="back" value=(back);
-        @if is_hold {
-            (entry_as("until", "Until when: 2h, a day or a time; empty means until somebody closes it", "", false, Some("--until")))
-            (entry_as("why", "Why, for who wonders", "", false, Some("--why")))
-        }
-    };
-    let verb = if is_hold { "hold" } else { "close" };
-    let command = format!("redrive breaker {verb} {} --pipeline {pipeline}", quoted(target));
-    let (action, filled) = ("/breakers/turn", String::new());
-    let question = Question { title: &title, effect, action, fields, yes: &yes, command, filled, back };
-    let body = confirm::page(&visitor, &question);
-    shell::show(&app, &visitor, Page { place: Place::Overview, title: &title, pipeline: None, body }).await
-}
-
 /// Turns a breaker.
 pub async fn turn(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
     once(&app, &visitor, &fields, async || {
@@ -145,6 +89,9 @@ pub async fn turn(State(app): State<App>, visitor: Visitor, fields: Fields) -> R
             Some("hold") => &["target", "pipeline", "until", "why"],
             _ => &["target", "pipeline"],
         };
+        if let Some(page) = ask::drifted(&app, &visitor, &fields).await? {
+            return Ok(Done::Asks(page));
+        }
         let said = Body(asked(Value::Object(filled(&fields, names)))?);
         let (target, pipeline) = (fields.one("target").unwrap_or_default(), fields.one("pipeline").unwrap_or_default());
         let was_shut = app.redrive().store().list_breakers().await?;

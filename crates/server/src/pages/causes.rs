@@ -264,7 +264,7 @@ fn row(cause: &CauseView, now: Timestamp) -> Markup {
             th.c-what role="rowheader" scope="row" {
                 a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
                 span.fact.cut { (facts(cause)) }
-                @if let Some(example) = &cause.example { span.fact.cut { "e.g. " (name(example)) } }
+                @if let Some(example) = &cause.example { span.fact.cut.wide-only { "e.g. " (name(example)) } }
             }
             td.c-spark role="cell" { (trend(&cause.trend)) }
             td.num.c-dead role="cell" { b { (number(cause.dead as i64)) } }

@@ -11,6 +11,7 @@ use futures_util::stream::unfold;
 use redrive::contract::{Change, Changes};
 use tokio::time::Instant;
 
+use super::visitor::Visitor;
 use crate::app::App;
 
 /// The least time between two hints: what comes meanwhile is one.
@@ -21,10 +22,13 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// Tells what changed, by topic. Who hears nothing is told that the connection is there, three times in what a page takes for
 /// silence.
-pub async fn follow(State(app): State<App>) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
+pub async fn follow(
+    State(app): State<App>,
+    visitor: Visitor,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
     let alive_every = app.options().silence / 3;
     let changes = app.redrive().store().changes();
-    let hints = unfold(Following { app, changes, free_at: Instant::now() }, next);
+    let hints = unfold(Following { app, visitor, changes, free_at: Instant::now() }, next);
     // A comment would do for the connection, but a script hears of events only.
     Sse::new(hints).keep_alive(KeepAlive::new().interval(alive_every).event(Event::default().event("alive").data("")))
 }
@@ -32,6 +36,7 @@ pub async fn follow(State(app): State<App>) -> Sse<impl Stream<Item = Result<Eve
 /// A page that is open.
 struct Following {
     app: App,
+    visitor: Visitor,
     changes: Changes,
     /// When it may be told again.
     free_at: Instant,
@@ -44,6 +49,10 @@ async fn next(mut following: Following) -> Option<(Result<Event, Infallible>, Fo
         // A store that was taken away ends it: who comes again is told why.
         change = following.changes.next() => change.ok()?,
     };
+    // Who signed out meanwhile, or whose token is no longer good, hears nothing more.
+    if !following.visitor.is_let_in(&following.app).await {
+        return None;
+    }
     let topics = match change == Change::ALL {
         true => "all".to_owned(),
         false => change.topics().map(|topic| topic.as_str()).collect::<Vec<_>>().join(","),

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use redrive::contract::KeptAnswer;
 
-use super::confirm::entry;
+use super::mended::mended;
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
@@ -14,9 +14,6 @@ use crate::error::ApiError;
 
 /// The longest key of a form, in bytes.
 const KEY_BYTES_MAX: usize = 100;
-
-/// Fields that people write into: they come back with what was written.
-const TYPED: [&str; 10] = ["until", "why", "expires", "name", "pipelines", "per_hour", "text", "rate", "count", "into"];
 
 /// What was filled into a form, in its order.
 #[derive(Clone, Debug, Default)]
@@ -71,13 +68,18 @@ fn new_key() -> String {
     redrive::tokens::new_secret("").unwrap_or_default()
 }
 
+/// The key by which a form is known if it is sent twice.
+pub fn key_of(fields: &Fields) -> Result<&str, Problem> {
+    let key = fields.one("key").filter(|key| key.len() <= KEY_BYTES_MAX);
+    key.ok_or_else(|| ApiError::senseless("this form has no key: load its page again").into())
+}
+
 /// Does what a form asks for, and leads to where that can be seen; a form that is sent again leads there, and does nothing.
 pub async fn once<F>(app: &App, visitor: &Visitor, fields: &Fields, act: F) -> Result<Response, Problem>
 where
     F: AsyncFnOnce() -> Result<Done, Problem>,
 {
-    let key = fields.one("key").filter(|key| key.len() <= KEY_BYTES_MAX);
-    let Some(key) = key else { return Err(ApiError::senseless("this form has no key: load its page again").into()) };
+    let key = key_of(fields)?;
     let path = visitor.here.split('?').next().unwrap_or_default();
     let (who, key) = (visitor.caller.name(), format!("form {path} {key}"));
     let _turn = app.alone(who, &key).await;
@@ -93,29 +95,6 @@ where
         }
         Done::Asks(page) => Ok(page),
     }
-}
-
-/// A problem with the form that it is about, as it was filled in, where that can be mended.
-fn mended(visitor: &Visitor, fields: &Fields, problem: Problem) -> Problem {
-    let is_typed = |name: &str| TYPED.contains(&name) || problem.field() == Some(name);
-    if !problem.is_mistake() || !fields.kept().any(|(name, _)| is_typed(name)) {
-        return problem;
-    }
-    let path = visitor.here.split('?').next().unwrap_or_default();
-    let form = html! {
-        form.ask method="post" action=(path) {
-            (carried(visitor))
-            @for (name, value) in fields.kept().filter(|(name, _)| *name != "key") {
-                @if is_typed(name) { (entry(name, name, value, false)) }
-                @else { input type="hidden" name=(name) value=(value); }
-            }
-            p.actions {
-                button.primary { "Send again" }
-                a.button href=(own_path(fields.one("back").unwrap_or("/"))) { "No, go back" }
-            }
-        }
-    };
-    problem.with_form(form)
 }
 
 /// What came of a form.

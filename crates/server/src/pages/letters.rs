@@ -173,6 +173,11 @@ fn listed(
                 p.empty { "None so far." }
                 (progress(visitor, found, looked))
             }
+            // Those of others were left out after a page of them was read.
+            (true, None) if found.next.is_some() => {
+                p.empty { "None of these letters is of your pipelines. There are more." }
+                (further(&without_cursor(&visitor.here), found.next.as_deref()))
+            }
             (true, _) if is_further => { p.empty { "No more." } }
             (true, _) => (empty(visitor, filter, done)),
             (false, looked) => {

@@ -2,7 +2,7 @@
 //! in place where scripts run. They contain no rule of their own: what they show and do are operations of the engine, and what
 //! somebody may is what the API lets them.
 //!
-//! - `visitor`: who looks, by a cookie; [`login`]: getting one; `fields`: what was filled into a form
+//! - `visitor`: who looks, by a cookie; [`login`]: getting one; `fields`: what was filled into a form; `mended`: a form with a mistake comes back
 //! - `shell`: what is around every page; `parts`: what pages are made of; `part`: one that may fail by itself; `filter`: which letters, in addresses and forms
 //! - `problem`: what went wrong, as a page; `assets`: the style and the scripts
 //! - `events`: hints of what changed; `live`: the parts of a page that did
@@ -26,6 +26,7 @@ mod letter_edit;
 mod letters;
 mod live;
 mod login;
+mod mended;
 mod overview;
 mod part;
 mod parts;
@@ -79,7 +80,7 @@ fn all() -> Vec<Page> {
         page("/activity", get(activity::show)),
         page("/alerts", get(alerts::show)),
         act("/alerts/change", Role::Operator, get(alerts::ask).post(alerts::change)),
-        act("/alerts/test", Role::Operator, post(alerts::test)),
+        act("/alerts/test", Role::Operator, get(alerts::tested).post(alerts::test)),
         act("/breakers/turn", Role::Operator, get(breakers::ask).post(breakers::turn)),
         page("/causes", get(causes::show)),
         act("/causes/ask", Role::Operator, post(causes::ask)),

@@ -72,10 +72,11 @@ where
         part(visitor, ("held", "Held targets"), wait),
         part(visitor, ("rr", "Open replays"), run),
     );
+    let held = look.held().await.unwrap_or_default();
     html! {
         h1.vh { "Overview" }
         (alerts::said(visitor))
-        (breakers::said(visitor))
+        (breakers::said(visitor, held))
         (headline) (needs) (stand) (wait) (run)
     }
 }

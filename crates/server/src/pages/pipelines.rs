@@ -3,11 +3,13 @@
 mod coverage;
 mod pause;
 mod policy;
+mod rates;
+mod workers;
 
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{CountEvents, CountTraffic, EventCount, Span, TrafficBy, TrafficCount, WorkerView};
+use redrive::contract::{BreakerView, CountEvents, CountTraffic, EventCount, Span, TrafficBy};
 use redrive::overview::PipelineLine;
 use redrive::pipelines::PipelineView;
 use redrive_core::counts::Event;
@@ -20,7 +22,8 @@ use redrive_core::tokens::Role;
 pub use self::pause::{ask, pause, resume};
 use super::part::{self, part};
 use super::parts::{
-    Button, button, command, commands, instant, length, link, name, pipeline_state, section_head, share_within, text,
+    Button, button, column, column_num, columns, command, commands, instant, link, name, pipeline_state, section_head,
+    share_within, text,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
@@ -29,14 +32,11 @@ use super::{breakers, overview};
 use crate::app::App;
 use crate::asked::Named;
 use crate::look::charts::timeline::{Column, Series, timeline};
-use crate::look::figures::{count, date, moment, percent};
+use crate::look::figures::{count, date, moment};
 use crate::look::tone::Tone;
 
 /// Hours that are drawn.
 const HOURS: i64 = 7 * 24;
-
-/// Targets and proxies that are listed.
-const RATES: usize = 12;
 
 /// Where the page of a pipeline is.
 pub fn address(name: &str) -> String {
@@ -64,7 +64,7 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     visitor.caller.check(&name)?;
     let (redrive, setting) = (app.redrive(), app.setting());
-    let view = redrive.find_pipeline(&setting, &name).await?;
+    let view = visitor.caller.find_pipeline(&app, &name).await?;
     let look = redrive.look(&setting, |other: &PipelineName| *other == name, false);
     let (line, now) = (part::read(async { Ok(look.pipelines().await?.first().cloned()) }).await?, look.now);
     let standing = line.as_ref().ok().cloned().flatten();
@@ -83,19 +83,20 @@ pub async fn show(
             }
             _ => html! {},
         };
-        Ok(rate_table((id, title), &rates(&counts), none, hold))
+        Ok(rates::section((id, title), &counts, none, hold))
     };
     let found = async {
         let found = redrive.store().coverage(Some(name.clone()), week).await?;
         Ok(coverage::section(&found, now))
     };
-    let workers = async { Ok(workers(&name, &redrive.store().list_workers().await?, now)) };
+    let file = app.pipeline(&name).ok().and_then(|pipeline| pipeline.definition().cloned());
+    let workers = async { Ok(workers::section(&name, &redrive.store().list_workers().await?, file.as_ref(), now)) };
     let loaded = app.setting_since();
     let values = async { Ok(policy::section(&redrive.explain_pipeline(&setting, &name).await?, (loaded, now))) };
     let targets = rated(TrafficBy::Target, "targets", "Targets", "No attempt in 24 h.");
     let proxies = rated(TrafficBy::Proxy, "proxies", "Proxies", "No attempt went through a proxy in 24 h.");
     let body = html! {
-        (head(&visitor, &view, standing.as_ref(), now))
+        (head(&visitor, &view, (standing.as_ref(), look.held().await.unwrap_or_default()), now))
         (part(&visitor, ("standing", "Where it stands"), async { line.map(|_| html! {}) }).await)
         (equation(&view.ledger))
         (part(&visitor, ("held", "Held targets"), held).await)
@@ -107,7 +108,6 @@ pub async fn show(
         (part(&visitor, ("coverage", "Fields found, by version of their rules"), found).await)
         (part(&visitor, ("workers", "Workers"), workers).await)
         (part(&visitor, ("policy", "Policy as effective"), values).await)
-        (commands(&commands_of(&view)))
     };
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: name.as_str(), pipeline: Some(&name), body })
         .await
@@ -118,24 +118,6 @@ fn ago_of(now: Timestamp, hours: i64) -> Timestamp {
     now - std::time::Duration::from_secs(hours.unsigned_abs() * 3_600)
 }
 
-fn workers(pipeline: &PipelineName, workers: &[WorkerView], now: Timestamp) -> Markup {
-    let own: Vec<_> =
-        workers.iter().filter(|worker| worker.runs.iter().any(|runs| runs.pipeline == *pipeline)).collect();
-    html! {
-        section aria-labelledby="workers" {
-            (section_head("workers", "Workers", ""))
-            @if own.is_empty() { p.empty { "No worker knows this pipeline." } }
-            ul.log {
-                @for worker in own {
-                    li { span { @if worker.is_at_work(now) { "at work" } @else { "gone" } }
-                        span { (name(&worker.host)) " " (worker.pid) ", heard of " (length(worker.seen_at, now)) " ago, " (count(worker.leases as i64)) " tasks"
-                        @for hold in worker.holds.iter().filter(|hold| hold.pipeline == *pipeline) { ", cannot work: " (text(&hold.why)) } } }
-                }
-            }
-        }
-    }
-}
-
 /// What somebody would type to do what can be done now.
 fn commands_of(view: &PipelineView) -> [(&'static str, String); 2] {
     let name = &view.name;
@@ -144,7 +126,12 @@ fn commands_of(view: &PipelineView) -> [(&'static str, String); 2] {
 }
 
 /// What it is called, where it stands as far as that could be read, and what can be done about it.
-fn head(visitor: &Visitor, view: &PipelineView, line: Option<&PipelineLine>, now: Timestamp) -> Markup {
+fn head(
+    visitor: &Visitor,
+    view: &PipelineView,
+    (line, held): (Option<&PipelineLine>, &[BreakerView]),
+    now: Timestamp,
+) -> Markup {
     let path = address(view.name.as_str());
     let said = visitor.query().one("said").map(str::to_owned);
     html! {
@@ -165,7 +152,7 @@ fn head(visitor: &Visitor, view: &PipelineView, line: Option<&PipelineLine>, now
                     }
                 }
             }
-            (breakers::said(visitor))
+            (breakers::said(visitor, held))
             @match said.as_deref() {
                 Some("pause") => div.said role="status" {
                     "Paused: running tasks come to their end, nothing more begins."
@@ -179,6 +166,7 @@ fn head(visitor: &Visitor, view: &PipelineView, line: Option<&PipelineLine>, now
                 @else { (link(visitor, Role::Operator, &format!("{path}/pause"), "Pause…", "", None)) }
                 a.button href={ "/causes?pipeline=" (view.name) } { "Causes" }
                 a.button href={ "/letters?pipeline=" (view.name) } { "Letters" }
+                (commands(&commands_of(view)))
             }
         }
     }
@@ -208,7 +196,7 @@ fn hours(name: &PipelineName, counts: &[EventCount], now: Timestamp) -> Markup {
         let meant = own.iter().filter(|count| count.at.hour() == hour && count.event == event);
         meant.map(|count| count.count).sum()
     };
-    let columns: Vec<Column> = (now.hour() - HOURS + 1..=now.hour())
+    let drawn: Vec<Column> = (now.hour() - HOURS + 1..=now.hour())
         .map(|hour| {
             let at = Timestamp::from_millis(hour * 3_600_000);
             // A task counts once: what recovered came to its end before.
@@ -223,47 +211,21 @@ fn hours(name: &PipelineName, counts: &[EventCount], now: Timestamp) -> Markup {
     html! {
         section aria-labelledby="hours" {
             (section_head("hours", "Hours", &fact))
-            figure #hours-chart { (timeline("Tasks that died and that were done, per hour", &series, &columns)) }
-        }
-    }
-}
-
-/// Attempts by what they have in common: all, and those that failed; most failures first.
-fn rates(counts: &[TrafficCount]) -> Vec<(String, i64, i64)> {
-    let mut sums = std::collections::BTreeMap::<&str, (i64, i64)>::new();
-    for count in counts {
-        let (all, failed) = sums.entry(&count.value).or_default();
-        *all += count.count;
-        *failed += if count.reason.is_some() { count.count } else { 0 };
-    }
-    let mut rates: Vec<_> = sums.into_iter().map(|(value, (all, failed))| (value.to_owned(), all, failed)).collect();
-    rates.sort_by_key(|(_, all, failed)| (-failed, -all));
-    rates.truncate(RATES);
-    rates
-}
-
-fn rate_table(
-    (id, title): (&str, &str),
-    rates: &[(String, i64, i64)],
-    none: &str,
-    action: impl Fn(&str) -> Markup,
-) -> Markup {
-    html! {
-        section aria-labelledby=(id) {
-            (section_head(id, title, "failed of attempts, 24 h"))
-            @if rates.is_empty() { p.empty { (none) } }
-            @else { table.rates role="table" { tbody role="rowgroup" {
-                @for (value, all, failed) in rates {
-                    tr role="row" {
-                        th role="rowheader" scope="row" { (name(if value.is_empty() { "none" } else { value })) }
-                        td.num role="cell" {
-                            (count(*failed)) " of " (count(*all)) " "
-                            span.share { (percent(crate::look::figures::share(*failed, *all))) }
+            figure #hours-chart { (timeline("Tasks that died and that were done, per hour", &series, &drawn)) }
+            details.as-table {
+                summary { "As a table" }
+                table role="table" {
+                    (columns(&[column("Hour (UTC)"), column_num("Died"), column_num("Done")]))
+                    tbody role="rowgroup" {
+                        @for hour in drawn.iter().filter(|hour| hour.values.iter().any(|value| *value > 0)) {
+                            tr role="row" {
+                                th role="rowheader" scope="row" { (hour.title) }
+                                @for value in &hour.values { td.num role="cell" { (count(*value)) } }
+                            }
                         }
-                        td.num.acts role="cell" { (action(value)) }
                     }
                 }
-            } } }
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct Problem {
     seen_by: Option<Box<Visitor>>,
     /// The form that was sent, to be mended.
     form: Option<Markup>,
+    /// What the field that it is about is called there.
+    label: Option<&'static str>,
 }
 
 impl Problem {
@@ -44,9 +46,14 @@ impl Problem {
         self.error.field()
     }
 
-    /// The same with the form that was sent, to be mended.
-    pub fn with_form(self, form: Markup) -> Self {
-        Self { form: Some(form), ..self }
+    /// What it is for who asked by HTTP.
+    pub const fn status(&self) -> StatusCode {
+        self.error.status()
+    }
+
+    /// The same with the form that was sent, to be mended, and what the field that it is about is called there.
+    pub fn with_form(self, form: Markup, label: Option<&'static str>) -> Self {
+        Self { form: Some(form), label, ..self }
     }
 
     /// The same as a page for somebody who is known.
@@ -57,7 +64,7 @@ impl Problem {
 
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
-        Self { error, seen_by: None, form: None }
+        Self { error, seen_by: None, form: None, label: None }
     }
 }
 
@@ -79,6 +86,7 @@ impl IntoResponse for Problem {
         let title = match status {
             StatusCode::NOT_FOUND => "Nothing is here",
             StatusCode::FORBIDDEN => "Not for you",
+            StatusCode::BAD_REQUEST if self.form.is_some() => "Nothing was done yet",
             StatusCode::BAD_REQUEST => "That makes no sense",
             StatusCode::CONFLICT => "It changed meanwhile",
             StatusCode::SERVICE_UNAVAILABLE => "The store does not answer",
@@ -90,7 +98,8 @@ impl IntoResponse for Problem {
             div.head { h1 { (title) } }
             p.headline.(if status.is_server_error() { "bad" } else { "warn" }) {
                 bdi { (message) }
-                @if let Some(field) = self.error.field() { span.fact { "It is about " code { (field) } "." } }
+                @if let Some(label) = self.label { span.fact { "It is about “" (label) "”." } }
+                @else if let Some(field) = self.error.field() { span.fact { "It is about " code { (field) } "." } }
             }
             @if let Some(form) = &self.form { (form) }
             @else { p.actions {

@@ -8,7 +8,7 @@ use maud::html;
 use redrive::contract::{DeadFilter, ListPayloads};
 use redrive::dead::SearchAsked;
 use redrive_core::causes::CauseId;
-use redrive_core::ids::JobRef;
+use redrive_core::ids::{JobRef, PipelineName};
 
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
@@ -27,11 +27,14 @@ const SEARCHED_FOR: Duration = Duration::from_millis(100);
 /// Letters with an address somewhere that are looked at for the one that has it as its own.
 const LOOKED_AT: u32 = 20;
 
+/// Pipelines that are looked at one after the other, for who may see some of them.
+const PIPELINES_MAX: usize = 10;
+
 /// Leads to what is meant.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let query = visitor.query();
     let Some(text) = query.one("q") else { return ask(&app, &visitor).await };
-    let place = match named(&app, text.trim_start_matches('#')).await {
+    let place = match named(&app, &visitor, text.trim_start_matches('#')).await {
         Some(place) => place,
         None if is_hash(text)
             && let Some(place) = by_payload(&app, &visitor, text).await? =>
@@ -46,8 +49,8 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     Ok(Redirect::to(&place).into_response())
 }
 
-/// The page of a letter or cause that is named so.
-async fn named(app: &App, text: &str) -> Option<String> {
+/// The page of a letter or cause that is named so, of those that somebody may see: what is not theirs is as if it were not there.
+async fn named(app: &App, visitor: &Visitor, text: &str) -> Option<String> {
     let is_number = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     if !is_number && text.len() < NAME_MIN {
         return None;
@@ -55,11 +58,14 @@ async fn named(app: &App, text: &str) -> Option<String> {
     if let Ok(cause) = text.parse::<CauseId>()
         && !is_number
         && let Ok(found) = app.redrive().store().get_cause(cause, app.redrive().now()).await
+        && visitor.caller.covers(&found.cause.pipeline)
     {
         return Some(format!("/causes/{}", found.cause.id));
     }
     let job = text.parse::<JobRef>().ok()?;
     let id = app.redrive().find_job(&job).await.ok()?;
+    let found = app.redrive().job(id).await.ok()?;
+    visitor.caller.covers(&found.job.pipeline).then_some(())?;
     Some(format!("/letters/{id}"))
 }
 
@@ -89,13 +95,14 @@ fn is_address(text: &str) -> bool {
 
 /// The page of the one letter whose task has this address, else all letters with it.
 async fn by_address(app: &App, visitor: &Visitor, address: &str) -> Result<String, Problem> {
-    let filter = DeadFilter { text: Some(address.to_owned()), ..DeadFilter::default() };
-    let asked = SearchAsked { filter, limit: LOOKED_AT, cursor: None, within: SEARCHED_FOR };
-    let mut found = app.redrive().search_letters(asked).await?.letters;
-    found.retain(|letter| {
-        let is_it = letter.input.get("url").and_then(serde_json::Value::as_str) == Some(address);
-        is_it && visitor.caller.covers(&letter.pipeline)
-    });
+    let mut found = Vec::new();
+    // Letters of others take no place among those that are looked at.
+    for pipeline in theirs(app, visitor).await? {
+        let filter = DeadFilter { pipeline, text: Some(address.to_owned()), ..DeadFilter::default() };
+        let asked = SearchAsked { filter, limit: LOOKED_AT, cursor: None, within: SEARCHED_FOR };
+        found.extend(app.redrive().search_letters(asked).await?.letters);
+    }
+    found.retain(|letter| letter.input.get("url").and_then(serde_json::Value::as_str) == Some(address));
     Ok(match &found[..] {
         [letter] => format!("/letters/{}", letter.id),
         _ => format!(
@@ -103,6 +110,15 @@ async fn by_address(app: &App, visitor: &Visitor, address: &str) -> Result<Strin
             form_urlencoded::Serializer::new(String::new()).append_pair("text", address).finish()
         ),
     })
+}
+
+/// The pipelines that somebody may see, each to be looked at; nothing stands for all at once.
+async fn theirs(app: &App, visitor: &Visitor) -> Result<Vec<Option<PipelineName>>, Problem> {
+    if visitor.caller.covers_all() {
+        return Ok(vec![None]);
+    }
+    let known = app.redrive().store().ledgers().await?.into_keys();
+    Ok(known.filter(|name| visitor.caller.covers(name)).take(PIPELINES_MAX).map(Some).collect())
 }
 
 async fn ask(app: &App, visitor: &Visitor) -> Result<Response, Problem> {

@@ -1,23 +1,25 @@
 //! `/settings/tokens`: who may what.
 
+mod make;
+
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
-use redrive::tokens::NewToken;
 use redrive_core::ids::TokenName;
 use redrive_core::paths::in_path;
 use redrive_core::time::Timestamp;
-use redrive_core::tokens::{PipelinePattern, Role, Token};
+use redrive_core::tokens::{Role, Token};
 
-use super::confirm::{self, Question, entry_as};
-use super::fields::{Done, Fields, carried, once, with_said};
+pub use self::make::{create, made_before};
+use super::confirm::{self, Question};
+use super::fields::{Done, Fields, once, with_said};
 use super::part::part;
-use super::parts::{column, column_unseen, columns, command, command_of_form, instant, link, name, section_head};
+use super::parts::{column, column_unseen, columns, command, instant, link, name, section_head};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::{Named, future};
+use crate::asked::Named;
 use crate::error::ApiError;
 
 /// Shows the page.
@@ -26,7 +28,9 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         Ok(()) => {
             let tokens = async {
                 let tokens = app.redrive().list_tokens().await?;
-                Ok(html! { (list(&visitor, &tokens, app.redrive().now())) (form(&visitor, tokens.is_empty())) })
+                Ok(
+                    html! { (list(&visitor, &tokens, app.redrive().now())) (make::section(&visitor, tokens.is_empty(), &Fields::default(), None)) },
+                )
             };
             part(&visitor, ("tokens", "Tokens"), tokens).await
         }
@@ -131,68 +135,6 @@ fn list(visitor: &Visitor, tokens: &[Token], now: Timestamp) -> Markup {
             }
         }
     }
-}
-
-fn form(visitor: &Visitor, is_first: bool) -> Markup {
-    html! {
-        section aria-labelledby="make" {
-            (section_head("make", "Make a token", if is_first { "the first is an admin's" } else { "its secret is shown once" }))
-            form method="post" action="/settings/tokens/create" {
-                (carried(visitor))
-                div.row-of {
-                    (entry_as("name", "Name", "", true, Some("")))
-                    p.entry {
-                        label for="role" { "Role" }
-                        select #role name="role" data-flag="--role" {
-                            @for role in Role::ALL.into_iter().rev() {
-                                @if !is_first || role == Role::Admin { option value=(role) { (role) } }
-                            }
-                        }
-                    }
-                    @if !is_first { (entry_as("pipelines", "Pipelines, with commas; empty means all", "", false, Some("--pipeline"))) }
-                    (entry_as("expires", "Expires: 90d, a day or a time; empty means never", "", false, Some("--expires")))
-                }
-                p {
-                    label.choice {
-                        input type="checkbox" name="payloads" value="yes" checked; span { "May read payloads" }
-                    }
-                }
-                p.actions { button { "Make a token" } }
-            }
-            (command_of_form("redrive token create", &format!(" NAME --role {}", if is_first { "admin" } else { "viewer" })))
-        }
-    }
-}
-
-/// Makes a token, and shows its secret once. It is made anew by who sends the form again: the secret is kept nowhere.
-pub async fn create(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
-    may(&visitor)?;
-    let needed = |name: &str| fields.one(name).ok_or_else(|| ApiError::invalid(name, format!("{name} is missing")));
-    let wrong = |field: &'static str| move |why: String| ApiError::invalid(field, why);
-    let patterns = fields.one("pipelines").unwrap_or_default().split([',', ' ']).filter(|text| !text.is_empty());
-    let pipelines: Vec<PipelinePattern> =
-        patterns.map(|text| text.parse().map_err(wrong("pipelines"))).collect::<Result<_, _>>()?;
-    let named: TokenName = TokenName::try_from(needed("name")?.to_owned())
-        .map_err(|error| ApiError::invalid("name", error.to_string()))?;
-    let new = NewToken {
-        name: named,
-        role: needed("role")?.parse().map_err(wrong("role"))?,
-        pipelines,
-        payloads: fields.one("payloads").is_some(),
-        expires_at: future("expires", fields.one("expires"), app.redrive().now())?,
-    };
-    let made = app.redrive().create_token(&new, &visitor.caller.actor()).await?;
-    app.forget_tokens();
-    let body = html! {
-        div.head { h1 { "Token " (made.token.name) } }
-        p.headline.good { "This is its secret. It is shown now, and never again." }
-        pre.code #secret { (made.secret) }
-        p.actions { a.button.primary href="/settings/tokens" { "I have it" } }
-        @if visitor.caller.is_local() { p.fact { "From now on everybody signs in, you too." } }
-    };
-    Ok(shell::show(&app, &visitor, Page { place: Place::Settings, title: "Token", pipeline: None, body })
-        .await?
-        .into_response())
 }
 
 /// Asks before a token is revoked.

@@ -13,8 +13,8 @@ use redrive_core::tokens::Role;
 
 use super::fields::Fields;
 use super::live::{self, PARTS};
-use super::login;
 use super::problem::Problem;
+use super::{login, settings};
 use crate::access::{Caller, identify_visitor};
 use crate::app::App;
 use crate::error::ApiError;
@@ -63,6 +63,15 @@ impl Visitor {
         }
     }
 
+    /// Whether they would be let in now: who follows something may have been let in long ago.
+    pub async fn is_let_in(&self, app: &App) -> bool {
+        if self.caller.is_local() {
+            return self.caller.is_let_in(app).await.is_ok_and(|is| is);
+        }
+        let Ok(known) = app.tokens().await else { return false };
+        app.redrive().find_session(&self.secret, &known).await.is_ok_and(|token| token.is_some())
+    }
+
     /// What keeps them from doing what a role may, in words.
     pub fn lacks(&self, role: Role) -> Option<String> {
         (!self.caller.has(role)).then(|| format!("needs {role}; you are {}", self.caller.role()))
@@ -91,7 +100,7 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
         Err(error) => return Problem::from(error).into_response(),
     };
     let here: Arc<str> = request.uri().path_and_query().map_or("/", |all| all.as_str()).into();
-    let Some(caller) = caller else { return sign_in(&here, request).await };
+    let Some(caller) = caller else { return sign_in(&app, secret.as_deref(), &here, request).await };
     let _place = match app.enter(caller.name()) {
         Ok(place) => place,
         Err(error) => return Problem::from(error).into_response(),
@@ -141,12 +150,15 @@ async fn read(body: Body) -> Result<Fields, Problem> {
 }
 
 /// Leads to where one can sign in. A form that was sent is kept in the page, and sent again from there.
-async fn sign_in(here: &str, request: Request) -> Response {
+async fn sign_in(app: &App, secret: Option<&str>, here: &str, request: Request) -> Response {
     if request.method() != Method::POST {
         return Redirect::to(&login::address(here)).into_response();
     }
     match read(request.into_body()).await {
-        Ok(fields) => (StatusCode::UNAUTHORIZED, login::page(here, Some(&fields), None)).into_response(),
+        Ok(fields) => match settings::made_before(app, secret, &fields).await {
+            Some(page) => page.into_response(),
+            None => (StatusCode::UNAUTHORIZED, login::page(here, Some(&fields), None)).into_response(),
+        },
         Err(problem) => problem.into_response(),
     }
 }
@@ -162,8 +174,10 @@ impl Jar {
     /// cookies to every port of a host.
     pub fn of(app: &App, headers: &HeaderMap) -> Self {
         let options = app.options();
-        let is_secure = options.tls.is_some() || options.proxies.is_some();
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        // A proxy beside the server speaks TLS for it: browsers reach it by its public name.
+        let is_https = options.secure_hosts.iter().any(|secure| secure.eq_ignore_ascii_case(host));
+        let is_secure = options.tls.is_some() || options.proxies.is_some() || is_https;
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|b| b.is_ascii_digit()));
         let port = port.map(|port| format!("-{port}")).unwrap_or_default();
         Self { name: format!("{}redrive{port}", if is_secure { "__Host-" } else { "" }), is_secure }

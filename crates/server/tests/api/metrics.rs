@@ -36,7 +36,7 @@ fn promtool(arguments: &[&str], input: &str) -> String {
 
 /// Work of every kind: done, dead, retried, recovered, failed again, discarded.
 async fn work(server: &Running) {
-    server.enqueue("shop", (0..4).map(|n| json!({ "n": n, "url": "https://shop.example/" }))).await;
+    server.enqueue("shop", (0..3).map(|n| json!({ "n": n, "url": "https://shop.example/" }))).await;
     let leased = server.post("/leases", json!({ "pipelines": ["shop"], "max": 4 })).await.ok();
     let of = |n: usize| leased["leases"][n]["lease"].clone();
     let dead = json!({ "message": "no price", "reason": "schema_validation" });
@@ -44,9 +44,14 @@ async fn work(server: &Running) {
         { "lease": of(0), "verdict": "done" },
         { "lease": of(1), "verdict": "failed", "failure": dead, "payload": { "text": "<html>" } },
         { "lease": of(2), "verdict": "failed", "failure": { "message": "reset", "reason": "timeout" } },
-        { "lease": of(3), "verdict": "crashed", "failure": { "message": "SIGSEGV" } },
     ]);
     server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": jobs })).await.ok();
+    // Whoever crashed comes alone next time, so it is of a pipeline of its own.
+    server.enqueue("pills", [json!({ "n": 0 })]).await;
+    let leased = server.post("/leases", json!({ "pipelines": ["pills"], "max": 1 })).await.ok();
+    let crashed =
+        json!([{ "lease": leased["leases"][0]["lease"], "verdict": "crashed", "failure": { "message": "SIGSEGV" } }]);
+    server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": crashed })).await.ok();
     let letter = server.report("books", json!({ "n": 1 }), "KeyError: title").await;
     server.post("/letters/discard", json!({ "letters": { "ids": [letter] }, "why": "test" })).await.ok();
     server.get("/payloads/ffffffff/bytes").await;
@@ -60,11 +65,11 @@ async fn prometheus_takes_the_page_and_counters_only_grow_over_restarts() {
     let first = page(&server).await;
     assert_eq!(promtool(&["check", "metrics"], &first), "", "nothing to complain of");
     for (series, least) in [
-        ("redrive_jobs_accepted_total{pipeline=\"shop\"}", 4.0),
+        ("redrive_jobs_accepted_total{pipeline=\"shop\"}", 3.0),
         ("redrive_jobs_done_total{pipeline=\"shop\"}", 1.0),
         ("redrive_jobs_died_total{pipeline=\"shop\",reason=\"schema_validation\"}", 1.0),
         ("redrive_attempts_retried_total{pipeline=\"shop\",reason=\"timeout\"}", 1.0),
-        ("redrive_jobs{pipeline=\"shop\",state=\"queued\"}", 2.0),
+        ("redrive_jobs{pipeline=\"shop\",state=\"queued\"}", 1.0),
         ("redrive_jobs_discarded_total{pipeline=\"books\",reason=\"handler_error\"}", 1.0),
         ("redrive_ledger_balanced{pipeline=\"shop\"}", 1.0),
         ("redrive_vault_saves_total{result=\"saved\"}", 1.0),

@@ -171,7 +171,8 @@ async fn a_form_with_a_mistake_comes_back_as_it_was_filled_in() {
         let page = wrong.text();
         assert_eq!(wrong.status, 400, "{page}");
         assert!(page.contains("value=\"soonish\"") && page.contains("value=\"it &lt;moves&gt;\""), "{page}");
-        assert!(page.contains("It is about <code>until</code>"), "the mistake is named: {page}");
+        assert!(page.contains("It is about “Until when”"), "the mistake is named: {page}");
+        assert!(page.contains("Nothing was done yet") && page.contains(">Until when: 2h (from now)"), "{page}");
         let mended = browser.submit(&page, action, &[("until", "2h"), ("why", "it <moves>")]).await;
         mended.leads_to();
     }

@@ -6,8 +6,8 @@ export const tools = process.env.TOOLS;
 const { chromium } = await import(`${tools}/playwright-core/index.mjs`);
 const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
 
-export const launch = () =>
-  chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+export const launch = (more = []) =>
+  chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", ...more] });
 
 export const check = (holds, what) => {
   if (!holds) throw new Error(what);

@@ -2,12 +2,13 @@
 
 use redrive_core::actors::{Actor, Via};
 use redrive_core::failures::Reason;
+use redrive_core::pipelines::Pause;
 use serde_json::json;
 
-use super::script::{Shared, ada, at, attach, brought, bury, dead, enqueue, job, plain};
+use super::script::{Shared, ada, at, attach, brought, bury, dead, enqueue, job, pipeline, plain};
 use crate::StoreError;
 use crate::contract::{
-    ActivityView, CancelJobs, Compact, Compacted, DeadFilter, DiscardDead, ImportDead, ListActivity,
+    ActivityView, CancelJobs, Compact, Compacted, DeadFilter, DiscardDead, ImportDead, ListActivity, SetPause,
 };
 
 async fn page(store: &Shared, limit: u32, cursor: Option<String>) -> (Vec<ActivityView>, Option<String>) {
@@ -15,7 +16,7 @@ async fn page(store: &Shared, limit: u32, cursor: Option<String>) -> (Vec<Activi
     (page.items, page.next)
 }
 
-/// What people do is noted with what they did; what had no effect, or Redrive did, is not.
+/// What people do is noted with what they did; what had no effect, or Redrive does all the time, is not.
 pub async fn what_people_do_is_noted(store: Shared) {
     attach(&store, 1).await;
     let letter = bury(&store, job(1, plain()), Reason::Blocked, "no", at(0)).await;
@@ -36,6 +37,19 @@ pub async fn what_people_do_is_noted(store: Shared) {
     let cancelled = (at(5), "cancel", ada(), json!({"jobs": 1, "why": "wrong", "pipelines": ["suite"]}));
     assert_eq!((told, next), (vec![discarded, cancelled], None));
     assert_eq!(noted[0].object, format!("letter {letter}"));
+}
+
+/// Of what Redrive does by itself that is noted which somebody asks about who was not there: that a pause came to its end.
+pub async fn what_ends_by_itself_is_noted(store: Shared) {
+    let pause = Pause { by: ada(), since: at(1), why: Some("it moves".into()), until: Some(at(9)) };
+    let set = SetPause { pipeline: pipeline(), was: None, next: Some(pause.clone()), by: ada(), now: at(1) };
+    assert!(store.set_pause(set).await.expect("paused"));
+    let over = SetPause { pipeline: pipeline(), was: Some(pause), next: None, by: Actor::redrive(), now: at(9) };
+    assert!(store.set_pause(over).await.expect("resumed"));
+    let (noted, _) = page(&store, 10, None).await;
+    let told: Vec<_> = noted.iter().map(|a| (a.at, a.verb.as_str(), a.by.via)).collect();
+    assert_eq!(told, [(at(9), "resume", Via::Automatic), (at(1), "pause", ada().via)]);
+    assert_eq!(noted[1].detail, json!({"pipelines": ["suite"], "why": "it moves", "until": at(9)}));
 }
 
 /// Who gives the store's space back is noted, with what it was and is.
@@ -68,6 +82,12 @@ pub async fn activity_is_listed_in_pages(store: Shared) {
     assert_eq!(seen, ["p4", "p3", "p2", "p1", "p0"]);
     let only = ListActivity { who: Some("p3".into()), limit: 9, ..ListActivity::default() };
     assert_eq!(store.list_activity(only).await.expect("listed").items.len(), 1);
+    let cancelled = ListActivity { verb: Some("cancel".into()), limit: 9, ..ListActivity::default() };
+    let others = ListActivity { verb: Some("discard".into()), ..cancelled.clone() };
+    let one = ListActivity { object: Some(job(3, plain()).id.to_string()), ..cancelled.clone() };
+    for (asked, count) in [(cancelled, 5), (others, 0), (one, 1)] {
+        assert_eq!(store.list_activity(asked.clone()).await.expect("listed").items.len(), count, "{asked:?}");
+    }
     let bad = ListActivity { cursor: Some("x".into()), limit: 1, ..ListActivity::default() };
     assert!(matches!(store.list_activity(bad).await, Err(StoreError::InvalidCursor(_))));
 }

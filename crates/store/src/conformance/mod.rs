@@ -79,7 +79,7 @@ macro_rules! conformance_tests {
             dead: [lists_filter, lists_page_by_cursor, a_search_stops_and_goes_on, discards_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter, hostile_texts_stop_nobody,
                    a_known_key_is_not_taken_in_again]
-            activity: [what_people_do_is_noted, compacting_is_noted, activity_is_listed_in_pages]
+            activity: [what_people_do_is_noted, what_ends_by_itself_is_noted, compacting_is_noted, activity_is_listed_in_pages]
             alerts: [an_alert_is_changed_on_what_it_was, a_notice_is_posted_once_and_taken_in_order,
                      a_notice_whose_taker_is_gone_is_taken_again, a_failing_sink_is_left_alone_and_seen,
                      what_was_over_long_ago_is_forgotten, what_is_watched_is_told,
@@ -103,7 +103,7 @@ macro_rules! conformance_tests {
             outcomes: [outcomes_are_counted_once]
             ledger: [a_replayed_letter_counts_as_recovered, tidying_up_shows_nowhere]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
-            causes: [letters_are_grouped_as_they_die, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
+            causes: [letters_are_grouped_as_they_die, causes_are_listed_in_an_order, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,
                      a_split_holds_for_the_future, a_part_of_a_part_is_split_off, a_merge_taken_back,
                      an_old_letter_regresses_nothing, what_is_recognised_is_not_written, a_sudden_rise_escalates,
                      a_split_merged_back_leaves_nothing_behind, what_is_settled_by_older_rules_is_resolved_anew,

@@ -24,6 +24,10 @@ pub struct ListActivity {
     pub who: Option<String>,
     /// Only what concerned this pipeline.
     pub pipeline: Option<PipelineName>,
+    /// Only what was done so: `discard`, `resolve`, …
+    pub verb: Option<String>,
+    /// Only what was done to things whose name has this text in it: `cause 240f`.
+    pub object: Option<String>,
     /// Only from this time on.
     pub since: Option<Timestamp>,
     /// At most so many.

@@ -6,6 +6,7 @@ use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow, NextBreaker};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::Result;
 
@@ -57,6 +58,17 @@ pub struct TurnBreaker {
     pub by: Actor,
     /// The time.
     pub now: Timestamp,
+}
+
+impl TurnBreaker {
+    /// What the record says besides.
+    pub(crate) fn detail(&self) -> Value {
+        let mut detail = json!({ "pipelines": [self.pipeline], "why": self.why });
+        if let Some(until) = self.next.breaker.as_ref().and_then(|next| next.held_by.as_ref()?.until) {
+            detail["until"] = json!(until);
+        }
+        detail
+    }
 }
 
 /// The breaker of a pipeline and target.

@@ -7,6 +7,7 @@ use redrive_core::actors::Actor;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Pause;
 use redrive_core::time::Timestamp;
+use serde_json::{Value, json};
 
 use crate::error::Result;
 
@@ -34,4 +35,15 @@ pub struct SetPause {
     pub by: Actor,
     /// The time.
     pub now: Timestamp,
+}
+
+impl SetPause {
+    /// What the record says besides.
+    pub(crate) fn detail(&self) -> Value {
+        let mut detail = json!({ "pipelines": [self.pipeline], "why": self.next.as_ref().map(|pause| &pause.why) });
+        if let Some(until) = self.next.as_ref().and_then(|pause| pause.until) {
+            detail["until"] = json!(until);
+        }
+        detail
+    }
 }

@@ -1,7 +1,7 @@
 //! Activity: a row for each thing that a person did, in the transaction that does it.
 
 use async_trait::async_trait;
-use redrive_core::actors::{Actor, Via};
+use redrive_core::actors::Actor;
 use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
 use serde_json::Value;
@@ -22,7 +22,7 @@ impl ActivityStore for PostgresStore {
     }
 }
 
-/// Notes what was done, unless Redrive did it by itself. Where it concerns pipelines, the detail names them in `pipelines`.
+/// Notes what was done, if the record has that. Where it concerns pipelines, the detail names them in `pipelines`.
 pub(super) async fn note(
     batch: &Batch,
     by: &Actor,
@@ -30,7 +30,7 @@ pub(super) async fn note(
     detail: &Value,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    if by.via == Via::Automatic {
+    if !by.is_recorded(verb, object) {
         return Ok(());
     }
     let sql = "INSERT INTO activity (at, who, via, verb, object, detail) VALUES ($1, $2, $3, $4, $5, $6)";
@@ -51,6 +51,8 @@ async fn list(conn: &Conn, params: &ListActivity) -> Result<Page<ActivityView>, 
         conditions.less_than_pair(("at", "id"), lists::keyset(cursor)?);
     }
     conditions.equal("who", params.who.as_deref());
+    conditions.equal("verb", params.verb.as_deref());
+    conditions.contains(&["object"], params.object.as_deref());
     conditions.at_least("at", params.since);
     if let Some(pipeline) = &params.pipeline {
         let name = conditions.bind(pipeline.as_str());

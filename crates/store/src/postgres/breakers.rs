@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow, BreakerState, Gates, NextBreaker, Said};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use serde_json::json;
 
 use super::batch::Batch;
 use super::fault::Fault;
@@ -133,9 +132,8 @@ async fn turn(batch: &mut Batch, params: &TurnBreaker) -> Result<bool, Fault> {
     let pipeline = batch.pipeline(&params.pipeline).await?;
     let written = write(batch, (pipeline, &params.target), Some(&params.next)).await?;
     if written {
-        let detail = json!({ "pipelines": [params.pipeline], "why": params.why });
         let object = format!("breaker {}", params.target);
-        activity::note(batch, &params.by, (params.verb, &object), &detail, params.now).await?;
+        activity::note(batch, &params.by, (params.verb, &object), &params.detail(), params.now).await?;
     }
     Ok(written)
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Pause;
-use serde_json::json;
 
 use super::batch::Batch;
 use super::fault::Fault;
@@ -42,9 +41,7 @@ async fn set(batch: &mut Batch, params: &SetPause) -> Result<bool, Fault> {
     batch.conn().execute("UPDATE pipeline SET paused = $2 WHERE id = $1", args![pipeline, text]).await?;
     batch.touch(Topic::Pipelines);
     let verb = if params.next.is_some() { "pause" } else { "resume" };
-    let why = params.next.as_ref().and_then(|pause| pause.why.as_ref());
-    let (object, detail) =
-        (format!("pipeline {}", params.pipeline), json!({ "pipelines": [params.pipeline], "why": why }));
-    activity::note(batch, &params.by, (verb, &object), &detail, params.now).await?;
+    let object = format!("pipeline {}", params.pipeline);
+    activity::note(batch, &params.by, (verb, &object), &params.detail(), params.now).await?;
     Ok(true)
 }

@@ -1,7 +1,7 @@
 //! Activity: a row for each thing that a person did, in the transaction that does it.
 
 use async_trait::async_trait;
-use redrive_core::actors::{Actor, Via};
+use redrive_core::actors::Actor;
 use redrive_core::ids::JobId;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, params};
@@ -23,7 +23,7 @@ impl ActivityStore for SqliteStore {
     }
 }
 
-/// Notes what was done, unless Redrive did it by itself. Where it concerns pipelines, the detail names them in `pipelines`.
+/// Notes what was done, if the record has that. Where it concerns pipelines, the detail names them in `pipelines`.
 pub(super) fn note(
     batch: &Batch<'_>,
     by: &Actor,
@@ -31,7 +31,7 @@ pub(super) fn note(
     detail: &Value,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    if by.via == Via::Automatic {
+    if !by.is_recorded(verb, object) {
         return Ok(());
     }
     batch
@@ -57,6 +57,8 @@ fn list(conn: &Connection, params: &ListActivity) -> Result<Page<ActivityView>, 
         conditions.less_than_pair(("at", "id"), lists::keyset(cursor)?);
     }
     conditions.equal("who", params.who.clone());
+    conditions.equal("verb", params.verb.clone());
+    conditions.contains(&["object"], params.object.as_deref());
     conditions.at_least("at", params.since.map(Timestamp::as_millis));
     if let Some(pipeline) = &params.pipeline {
         let name = conditions.bind(pipeline.as_str().to_owned());

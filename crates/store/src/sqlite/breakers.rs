@@ -6,8 +6,6 @@ use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use serde_json::json;
-
 use super::SqliteStore;
 use super::activity;
 use super::batch::Batch;
@@ -134,9 +132,8 @@ fn turn(batch: &mut Batch<'_>, params: &TurnBreaker) -> Result<bool, Fault> {
     let pipeline = batch.pipeline(&params.pipeline)?;
     let written = write(batch, (pipeline, &params.target), Some(&params.next))?;
     if written {
-        let detail = json!({ "pipelines": [params.pipeline], "why": params.why });
         let object = format!("breaker {}", params.target);
-        activity::note(batch, &params.by, (params.verb, &object), &detail, params.now)?;
+        activity::note(batch, &params.by, (params.verb, &object), &params.detail(), params.now)?;
     }
     Ok(written)
 }

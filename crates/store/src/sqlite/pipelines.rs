@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Pause;
 use rusqlite::{Connection, params};
-use serde_json::json;
 
 use super::SqliteStore;
 use super::activity;
@@ -44,9 +43,7 @@ fn set(batch: &mut Batch<'_>, params: &SetPause) -> Result<bool, Fault> {
     batch.statement("UPDATE pipeline SET paused = ?2 WHERE id = ?1")?.execute(params![pipeline, text])?;
     batch.touch(Topic::Pipelines);
     let verb = if params.next.is_some() { "pause" } else { "resume" };
-    let why = params.next.as_ref().and_then(|pause| pause.why.as_ref());
-    let (object, detail) =
-        (format!("pipeline {}", params.pipeline), json!({ "pipelines": [params.pipeline], "why": why }));
-    activity::note(batch, &params.by, (verb, &object), &detail, params.now)?;
+    let object = format!("pipeline {}", params.pipeline);
+    activity::note(batch, &params.by, (verb, &object), &params.detail(), params.now)?;
     Ok(true)
 }

@@ -54,39 +54,53 @@ pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) ->
     once(&app, &visitor, &fields, async || {
         let verb = fields.one("verb").unwrap_or_default();
         let key = fields.one("alert").ok_or_else(|| ApiError::invalid("alert", "alert is missing"))?;
-        let was = app.redrive().find_alert(key).await?.care.owner.unwrap_or_default();
+        let care = app.redrive().find_alert(key).await?.care;
         let mut wanted = filled(&fields, &["verb", "until", "why", "owner"]);
         wanted.insert("keys".to_owned(), json!([key]));
         let wanted = asked(Value::Object(wanted))?;
         let _changed = routes::run(State(app.clone()), visitor.caller.clone(), Body(wanted)).await?;
         let state = app.redrive().find_alert(key).await?.standing(app.redrive().now()).as_str();
-        let was = if verb == "assign" { was.as_str() } else { "" };
+        // What it was before, to take back what was done.
+        let snoozed = care.snoozed.filter(|_| verb == "wake");
+        let (until, why) = snoozed.map(|snoozed| (snoozed.until.to_string(), snoozed.why)).unwrap_or_default();
+        let was = care.owner.filter(|_| verb == "assign").unwrap_or(until);
+        let (to, why) = (fields.one("owner").unwrap_or_default(), why.unwrap_or_default());
         // On the page of alerts it is shown where the alert is now.
         let (back, state) = match fields.one("back").map(own_path) {
             Some(back) => (back, ""),
             None => ("/alerts", state),
         };
-        Ok(Done::At(with_said(back, &[("state", state), ("said", verb), ("alert", key), ("was", was)])))
+        let said = [("state", state), ("said", verb), ("alert", key), ("was", &was), ("to", to), ("why", &why)];
+        Ok(Done::At(with_said(back, &said)))
     })
     .await
 }
 
 /// An address without what was done there.
 pub fn without_said(here: &str) -> String {
-    ["said", "alert", "was"].iter().fold(here.to_owned(), |here, name| with_query(&here, name, None))
+    ["said", "alert", "was", "to", "why"].iter().fold(here.to_owned(), |here, name| with_query(&here, name, None))
 }
 
 /// What was just done, with a way to take that back.
 pub fn said(visitor: &Visitor) -> Markup {
     let query = visitor.query();
     let Some(key) = query.one("alert") else { return html! {} };
-    let was = query.one("was").unwrap_or_default();
-    let (what, undo): (&str, Vec<(&str, &str)>) = match query.one("said") {
-        Some("acknowledge") => ("Acknowledged, until it doubles or fires anew.", vec![("verb", "unacknowledge")]),
-        Some("unacknowledge") => ("Not acknowledged any more.", vec![("verb", "acknowledge")]),
-        Some("snooze") => ("Snoozed: nobody is told that it fires.", vec![("verb", "wake")]),
-        Some("wake") => ("Awake: people are told of it again.", vec![]),
-        Some("assign") => ("Assigned.", vec![("verb", "assign"), ("owner", was)]),
+    let (was, why) = (query.one("was").unwrap_or_default(), query.one("why").unwrap_or_default());
+    let (what, undo): (String, Vec<(&str, &str)>) = match query.one("said") {
+        Some("acknowledge") => {
+            ("Acknowledged, until it doubles or fires anew.".to_owned(), vec![("verb", "unacknowledge")])
+        }
+        Some("unacknowledge") => ("Not acknowledged any more.".to_owned(), vec![("verb", "acknowledge")]),
+        Some("snooze") => ("Snoozed: nobody is told that it fires.".to_owned(), vec![("verb", "wake")]),
+        Some("wake") if was.is_empty() => ("Awake: people are told of it again.".to_owned(), vec![]),
+        Some("wake") => {
+            ("Awake: people are told of it again.".to_owned(), vec![("verb", "snooze"), ("until", was), ("why", why)])
+        }
+        Some("assign") => {
+            let what =
+                query.one("to").map_or_else(|| "Assigned to nobody.".to_owned(), |to| format!("Assigned to {to}."));
+            (what, vec![("verb", "assign"), ("owner", was)])
+        }
         _ => return html! {},
     };
     let can_undo = !undo.is_empty();
@@ -95,7 +109,7 @@ pub fn said(visitor: &Visitor) -> Markup {
     let undo: Vec<_> = undo.into_iter().chain([("alert", key)]).chain(back).collect();
     html! {
         div.said role="status" {
-            (what)
+            (text(&what))
             @if can_undo {
                 " "
                 (button(visitor, &Button { action: "/alerts/change", label: "Undo", role: Role::Operator, fields: &undo, class: "small plainly", key: None }))

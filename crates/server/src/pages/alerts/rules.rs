@@ -45,7 +45,15 @@ pub async fn section(app: &App, visitor: &Visitor) -> Result<Markup, Problem> {
                 }
                 @if more > 0 { p.table-foot { (count(more as i64)) " more would have fired no more often." } }
             }
-            p.fact { "Besides, unless a pipeline has its own: " (others(&book.all)) "." }
+            p.fact {
+                "Besides, unless a pipeline has its own: " (others(&book.all))
+                ". How often these would have fired is not known: no hour of the past tells what they look at."
+            }
+            @for (pipeline, rules) in book.pipelines.iter().filter(|(name, _)| visitor.caller.covers(name)) {
+                @if others(rules) != others(&book.all) {
+                    p.fact { (pipeline) " has its own: " (others(rules)) "." }
+                }
+            }
         }
     })
 }
@@ -72,5 +80,6 @@ fn others(rules: &Rules) -> String {
         rules.expiry.map(|time| format!("letters that expire in {}", span(time))),
         rules.disk.map(|free| format!("less than {} free on disk", size(free))),
     ];
-    said.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    if said.is_empty() { "none".to_owned() } else { said.join(", ") }
 }

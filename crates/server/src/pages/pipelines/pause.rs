@@ -25,9 +25,9 @@ pub async fn ask(
     Named(name): Named<PipelineName>,
 ) -> Result<Response, Problem> {
     visitor.caller.check(&name)?;
-    let view = app.redrive().find_pipeline(&app.setting(), &name).await?;
+    let view = visitor.caller.find_pipeline(&app, &name).await?;
     let title = format!("Pause {name}?");
-    let effect = html! { "Nothing more of " (name) " begins, with any worker, until that time or until somebody resumes it. " (count(view.ledger.leased)) " running tasks come to their end; " (count(view.ledger.queued)) " queued ones wait." };
+    let effect = html! { "Nothing more of " (name) " begins, with any worker, until that time or until somebody resumes it. " (running(view.ledger.leased)) "; " (queued(view.ledger.queued)) "." };
     let back = address(name.as_str());
     let action = format!("{back}/pause");
     let fields = html! {
@@ -39,6 +39,22 @@ pub async fn ask(
     let question = Question { title: &title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
     let body = confirm::page(&visitor, &question);
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: &title, pipeline: Some(&name), body }).await
+}
+
+fn running(n: i64) -> String {
+    match n {
+        0 => "No task is running".to_owned(),
+        1 => "1 running task comes to its end".to_owned(),
+        n => format!("{} running tasks come to their end", count(n)),
+    }
+}
+
+fn queued(n: i64) -> String {
+    match n {
+        0 => "none is queued".to_owned(),
+        1 => "1 queued task waits".to_owned(),
+        n => format!("{} queued tasks wait", count(n)),
+    }
 }
 
 /// Pauses a pipeline.

@@ -5,6 +5,7 @@ use axum::extract::State;
 use redrive::contract::{ActivityView, ListActivity};
 use redrive_core::ids::PipelineName;
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::IntoParams;
 
 use crate::access::Caller;
@@ -29,6 +30,10 @@ pub struct Asked {
     /// Only what concerned this pipeline.
     #[param(value_type = Option<shapes::Name>)]
     pipeline: Option<PipelineName>,
+    /// Only what was done so: `discard`, `resolve`, `hold`, and so on.
+    verb: Option<String>,
+    /// Only what was done to things with this in their name, such as `cause 240f8c6b`.
+    object: Option<String>,
     /// Only since: `2h` (ago), a day or a time.
     since: Option<String>,
 }
@@ -43,9 +48,23 @@ async fn list(
         since: instant("since", asked.since.as_deref(), app.redrive().now())?,
         who: asked.who,
         pipeline: asked.pipeline,
+        verb: asked.verb,
+        object: asked.object,
         limit,
         cursor,
     };
-    let page = app.redrive().list_activity(params).await?;
+    let mut page = app.redrive().list_activity(params).await?;
+    page.items.iter_mut().for_each(|done| hide_foreign(&caller, done));
     Ok(Json(Listed::of(page, |_| true)))
+}
+
+/// Takes out the names of pipelines that somebody may not see: what was done may have concerned others too.
+pub fn hide_foreign(caller: &Caller, done: &mut ActivityView) {
+    let covers = |name: &str| name.parse::<PipelineName>().is_ok_and(|name| caller.covers(&name));
+    if let Some(names) = done.detail.get_mut("pipelines").and_then(Value::as_array_mut) {
+        names.retain(|name| name.as_str().is_some_and(covers));
+    }
+    if let Some(pins) = done.detail.get_mut("pins").and_then(Value::as_object_mut) {
+        pins.retain(|name, _| covers(name));
+    }
 }

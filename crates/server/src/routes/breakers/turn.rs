@@ -82,7 +82,7 @@ async fn turn(
         return Err(ApiError::invalid("target", "target is empty"));
     }
     if let Some(name) = &asked.pipeline {
-        app.redrive().find_pipeline(&app.setting(), name).await?;
+        caller.find_pipeline(&app, name).await?;
     }
     let by = caller.actor();
     let (pipeline, seen) = (asked.pipeline.as_ref(), asked.version.as_ref());

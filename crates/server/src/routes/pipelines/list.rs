@@ -27,7 +27,7 @@ pub async fn show(
     Named(name): Named<PipelineName>,
 ) -> Result<Json<PipelineView>, ApiError> {
     caller.check(&name)?;
-    Ok(Json(app.redrive().find_pipeline(&app.setting(), &name).await?))
+    Ok(Json(caller.find_pipeline(&app, &name).await?))
 }
 
 pub async fn explain(

@@ -45,7 +45,7 @@ pub async fn pause(
     Body(asked): Body<Asked>,
 ) -> Result<Json<Pause>, ApiError> {
     caller.check(&name)?;
-    app.redrive().find_pipeline(&app.setting(), &name).await?;
+    caller.find_pipeline(&app, &name).await?;
     let until = future("until", asked.until.as_deref(), app.redrive().now())?;
     let (wish, by) = (PauseWish { why: asked.why, until }, caller.actor());
     Ok(Json(app.redrive().pause_pipeline_with(&name, wish, &by, asked.version.as_ref()).await?))

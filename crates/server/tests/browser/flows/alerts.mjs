@@ -32,10 +32,10 @@ export const alerts = {
       await said.getByText("Acknowledged, until it doubles").waitFor();
       check((await care()).acknowledged.by.name === "local", "the store knows who");
       await row.getByRole("button", { name: "Assign me" }).click();
-      await said.getByText("Assigned.").waitFor();
+      await said.getByText("Assigned to local.").waitFor();
       check((await care()).owner === "local", "it has an owner");
       await said.getByRole("button", { name: "Undo" }).click();
-      await said.getByText("Assigned.").waitFor();
+      await said.getByText("Assigned to nobody.").waitFor();
       check(!(await care()).owner, "it had none before");
       await row.getByRole("link", { name: "Snooze…" }).click();
       await page.locator("#until").fill("3h");
@@ -47,6 +47,9 @@ export const alerts = {
       await row.getByRole("button", { name: "Wake" }).click();
       await said.getByText("Awake").waitFor();
       check(page.url().includes("state=firing") && !(await care()).snoozed, "it is awake");
+      await said.getByRole("button", { name: "Undo" }).click();
+      await said.getByText("Snoozed").waitFor();
+      check((await care()).snoozed.why === "the shop moves", "it is snoozed as it was");
       await leave();
     }
   },
@@ -56,7 +59,9 @@ export const alerts = {
     await ask(`alarm ${base}`);
     const { page, leave } = await visit();
     await until(async () => { await page.goto(`${base}/alerts`); return page.getByRole("button", { name: "Send test" }).isVisible(); }, "the file is taken up");
-    await page.getByRole("button", { name: "Send test" }).click();
+    await page.getByRole("button", { name: "Send test" }).dblclick();
+    await page.getByText("log: told").waitFor();
+    await page.reload();
     await page.getByText("log: told").waitFor();
     await leave();
   },

@@ -1,5 +1,6 @@
 // Addresses, and who may be where.
-import { ask, check, until } from "../browser.mjs";
+import { createServer } from "node:http";
+import { apiOf, ask, check, launch, until } from "../browser.mjs";
 
 const rowsOf = (page) => page.locator("#letters-rows tr").evaluateAll((rows) => rows.map((row) => row.id).join());
 
@@ -111,7 +112,7 @@ export const places = {
 
   async "who may only look is led back after signing in, sees what they may not do, and does nothing"({ open }) {
     const { base, cause, visit } = await open(2);
-    await ask(`token ${base} ada admin`);
+    const admin = apiOf(base, await ask(`token ${base} ada admin`));
     const secret = await ask(`token ${base} eve viewer`);
     const { page, leave } = await visit({}, (what) => /40[13]|EventSource/.test(what));
     await until(async () => (await page.goto(`${base}/letters?text=products`)).url().includes("/login"), "everybody signs in");
@@ -125,17 +126,47 @@ export const places = {
     const resolve = page.getByRole("button", { name: "Resolve" });
     check(await resolve.isDisabled(), "it cannot be pressed");
     check((await resolve.getAttribute("title")) === "needs operator; you are viewer", "it says why");
+    const all = async () => JSON.stringify(await Promise.all(["/replays", "/letters", "/activity", `/causes/${cause}`, "/breakers", "/pipelines", "/tokens"].map(async (path) => {
+      const { items, state, owner } = await admin(path);
+      return path === "/tokens" ? items.map((one) => one.name) : items ?? { state, owner };
+    })));
+    const before = await all();
     const refused = await page.evaluate(async (cause) => {
       const form = document.querySelector("form[action='/logout'] [name=form]").value;
       const send = async (path, fields) => (await fetch(path, { method: "POST", body: new URLSearchParams({ form, key: "k", ...fields }) })).status;
-      return [await send(`/causes/${cause}/change`, { verb: "resolve" }), await send("/replays/start", { cause }), await send("/letters/discard", { cause, why: "x" })];
+      return [await send(`/causes/${cause}/change`, { verb: "resolve" }), await send("/replays/start", { cause }), await send("/letters/discard", { cause, why: "x" }), await send("/breakers/turn", { verb: "hold", target: "shop.example", pipeline: "shop" }), await send("/pipelines/shop/pause", {}), await send("/settings/tokens/create", { name: "mallory", role: "admin" })];
     }, cause);
-    check(String(refused) === "403,403,403", `refused: ${refused}`);
-    await page.goto(`${base}/causes/${cause}`);
-    check((await page.locator("h1").innerText()).includes("new"), "nothing was written");
+    check(refused.every((status) => status === 403), `refused: ${refused}`);
+    check((await all()) === before, `nothing was written: ${before} and then ${await all()}`);
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.waitForURL(/\/login/);
     check((await page.goto(`${base}/`)).url().includes("/login"), "they are out");
     await leave();
+  },
+
+  async "a page of another site sends no form that is done, and no other name leads here"({ open }) {
+    const { base, api, cause, visit } = await open(2);
+    const { page, leave } = await visit({}, () => true);
+    await page.goto(`${base}/causes/${cause}`);
+    const form = await page.locator("form [name=form]").first().getAttribute("value");
+    // It knows even what a form of this visitor carries, and their browser sends the cookie along.
+    const action = `${base}/causes/${cause}/change`;
+    const foreign = createServer((_, answer) => {
+      answer.setHeader("content-type", "text/html");
+      answer.end(`<form method=post action="${action}"><input name=form value="${form}"><input name=key value=k><input name=verb value=resolve><button>Win</button></form>`);
+    });
+    await new Promise((done) => foreign.listen(0, "127.0.0.1", done));
+    await page.goto(`http://127.0.0.1:${foreign.address().port}/`);
+    const [answer] = await Promise.all([page.waitForResponse((one) => one.request().method() === "POST"), page.getByRole("button", { name: "Win" }).click()]);
+    check(answer.url() === action && answer.status() === 403, `refused: ${answer.status()}`);
+    check((await api(`/causes/${cause}`)).state === "new", "nothing was done");
+    foreign.close();
+    await leave();
+    const { port } = new URL(base);
+    const browser = await launch(["--host-resolver-rules=MAP evil.example 127.0.0.1"]);
+    const stranger = await browser.newPage();
+    const other = await stranger.goto(`http://evil.example:${port}/causes/${cause}`);
+    check(other.status() === 403 && !(await stranger.content()).includes("SelectorNotFound"), `another name shows nothing: ${other.status()}`);
+    await browser.close();
   },
 };

@@ -11,7 +11,7 @@ use redrive_core::failures::Reason;
 use redrive_core::replays::Advance;
 use serde_json::json;
 
-use self::script::{bury_by, by_ada, decided, detail, resolve_some, resolved, target, text, try_change};
+use self::script::{bury_by, by_ada, decided, detail, resolve_some, resolved, sorted, target, text, try_change};
 pub(super) use self::script::{causes, change};
 use super::replays;
 use super::script::{Shared, ada, assert_sound, at, attach, brought, bury, dead, fatal, job, ledger, plain, settle};
@@ -61,6 +61,23 @@ pub async fn discarding_is_counted(store: Shared) {
     let cause = &causes(&store, at(100)).await[0];
     assert_eq!((cause.dead, cause.total, cause.discarded), (2, 3, 1));
     assert_sound(&store).await;
+}
+
+/// Causes come in the order that is asked for, each with an address of its newest letter, if that has one.
+pub async fn causes_are_listed_in_an_order(store: Shared) {
+    bury_four(&store).await;
+    bury(&store, job(5, json!({"url": ["no", "address"]})), Reason::Timeout, "it took too long", at(5)).await;
+    bury(&store, job(6, json!({"n": 6})), Reason::Timeout, "it took too long", at(6)).await;
+    bury(&store, job(7, json!({"url": 7})), Reason::HandlerError, "task 7007 was lost", at(7)).await;
+    let reasons = async |sort| {
+        let listed = sorted(&store, sort, at(100)).await;
+        listed.into_iter().map(|cause| (cause.reason, cause.example)).collect::<Vec<_>>()
+    };
+    let lost = (Reason::HandlerError, Some("7".to_owned()));
+    let (wrong, late) = ((Reason::RejectedInput, Some("https://example.com/".to_owned())), (Reason::Timeout, None));
+    assert_eq!(reasons(CauseSort::Dead).await, [lost.clone(), late.clone(), wrong.clone()]);
+    assert_eq!(reasons(CauseSort::Last).await, [lost.clone(), late.clone(), wrong.clone()]);
+    assert_eq!(reasons(CauseSort::First).await, [late, wrong, lost]);
 }
 
 /// What is imported is recognised like what dies here, and is no death of now: it makes no trend, and no cause the busiest.

@@ -21,6 +21,11 @@ use crate::contract::{
 
 /// All causes.
 pub(in crate::conformance) async fn causes(store: &Shared, now: Timestamp) -> Vec<CauseView> {
+    sorted(store, CauseSort::Dead, now).await
+}
+
+/// The same in an order.
+pub(super) async fn sorted(store: &Shared, sort: CauseSort, now: Timestamp) -> Vec<CauseView> {
     let params = ListCauses {
         ids: Vec::new(),
         pipelines: Vec::new(),
@@ -28,7 +33,7 @@ pub(in crate::conformance) async fn causes(store: &Shared, now: Timestamp) -> Ve
         owner: None,
         with_empty: true,
         needy: false,
-        sort: CauseSort::Dead,
+        sort,
         limit: 1_000,
         now,
     };
