@@ -21,10 +21,11 @@ pub async fn measure(path: &Path, letters: u64) -> Result<()> {
     let redrive = Redrive::open(&format!("sqlite:{}", path.display())).await?;
     let params = ListCauses {
         ids: Vec::new(),
-        pipeline: None,
+        pipelines: Vec::new(),
         states: Vec::new(),
         owner: None,
         with_empty: false,
+        needy: false,
         sort: CauseSort::Dead,
         limit: 1_000_000,
         now: redrive.now(),

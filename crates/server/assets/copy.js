@@ -1,4 +1,4 @@
-// Copies commands, has them follow what is filled in, and sends forms that are a single choice.
+// Copies commands, has them follow what is filled in, sends forms that are a single choice, and says aloud what happens.
 const quoted = (word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'");
 
 async function copy(text) {
@@ -10,11 +10,24 @@ async function copy(text) {
   }
 }
 
-for (const box of document.querySelectorAll("[data-copies]")) {
-  const lines = [...box.querySelectorAll("code")];
-  if (lines.length === 1) box.querySelector("summary").addEventListener("click", () => copy(lines[0].textContent));
-  else for (const line of lines) line.addEventListener("click", () => copy(line.textContent));
-}
+// One command is copied by opening its box, several by a button each.
+document.addEventListener("click", ({ target }) => {
+  const box = target.closest?.("[data-copies] > summary")?.parentElement;
+  const line = box?.querySelectorAll("code").length === 1 ? box.querySelector("code") : target.closest?.("[data-copy]")?.previousElementSibling;
+  if (line) copy(line.textContent);
+});
+document.addEventListener("toggle", ({ target }) => {
+  const lines = target.matches?.("[data-copies][open]") ? [...target.querySelectorAll("code")] : [];
+  for (const line of lines.length > 1 ? lines : []) {
+    if (line.nextElementSibling) continue;
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "plainly small", textContent: "Copy" });
+    button.setAttribute("aria-label", `Copy ${line.parentElement.previousElementSibling?.textContent ?? ""}`);
+    button.dataset.copy = "";
+    line.after(button);
+  }
+  if (target.dataset?.keyed) target.querySelector("[data-copy]")?.focus();
+  if (target.dataset) delete target.dataset.keyed;
+}, true);
 
 // A field says by its flag how a command says what is in it: an empty flag is a word of its own, a bare one has no value.
 function said(field) {
@@ -26,22 +39,33 @@ function said(field) {
   return (field.dataset.flag && " " + field.dataset.flag) + " " + quoted(value);
 }
 
-for (const line of document.querySelectorAll("code[data-line]")) {
-  const form = line.closest("form") ?? line.closest("section, main").querySelector("form");
-  const follow = () => { line.textContent = line.dataset.line + [...form.querySelectorAll("[data-flag]")].map(said).join(""); };
-  form?.addEventListener("input", follow);
-}
+document.addEventListener("input", ({ target }) => {
+  for (const line of document.querySelectorAll("code[data-line]")) {
+    const form = line.closest("form") ?? line.closest("section, main").querySelector("form");
+    if (form && form === target.form) line.textContent = line.dataset.line + [...form.querySelectorAll("[data-flag]")].map(said).join("");
+  }
+});
 
-for (const choice of document.querySelectorAll("[data-sends]")) {
-  choice.addEventListener("change", () => choice.form.submit());
-}
+document.addEventListener("change", ({ target }) => { if (target.matches?.("[data-sends]")) target.form.submit(); });
 
 document.addEventListener("pointerover", ({ target }) => {
   const time = target.closest?.("time[datetime]");
   if (time) time.title = `${time.dateTime} UTC, here ${new Date(time.dateTime).toLocaleString()}`;
 });
 
-export function say(text) {
-  const place = document.getElementById("said");
-  if (place) place.textContent = text;
+// Every ten seconds at most; what comes meanwhile is said together.
+const SAID_MS = 10000;
+const unsaid = new Set();
+let lastSaid = 0;
+let timer = 0;
+function say(text) {
+  unsaid.add(text);
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    lastSaid = Date.now();
+    const place = document.getElementById("said");
+    if (place) place.textContent = [...unsaid].join(". ");
+    unsaid.clear();
+  }, lastSaid + SAID_MS - Date.now());
 }
+document.addEventListener("redrive:say", ({ detail }) => say(detail));

@@ -1,6 +1,6 @@
 // Shortcuts. They open pages and forms, and send only what can be taken back.
 const rows = () => [...document.querySelectorAll("main [data-href]")];
-const go = { o: "/", c: "/causes", r: "/replays", a: "/alerts", p: "/pipelines", l: "/letters", y: "/activity" };
+const go = { o: "Overview", c: "Causes", r: "Replays", a: "Alerts", p: "Pipelines", l: "Letters", y: "Activity" };
 const HELP = [
   ["j k", "next, previous row"], ["x", "tick it"], ["Enter", "open it"], ["[ ]", "previous, next of the list you came from"], ["t", "try"], [".", "show what is new"], ["r", "replay"], ["a", "assign me"],
   ["m", "mute"], ["e", "resolve"], ["c", "copy as CLI"], ["/", "search"],
@@ -9,14 +9,14 @@ const HELP = [
 let going = false;
 
 const isOff = () => localStorage.getItem("redrive-keys") === "off";
-const here = () => document.querySelector("main .here");
+const here = () => document.activeElement?.closest("main [data-href]") ?? document.querySelector("main .here");
 
 function move(step) {
   const all = rows();
   if (!all.length) return;
   const at = all.indexOf(here());
   const next = all[Math.min(all.length - 1, Math.max(0, at + step))];
-  here()?.classList.remove("here");
+  document.querySelector("main .here")?.classList.remove("here");
   next.classList.add("here");
   next.scrollIntoView({ block: "nearest" });
   next.querySelector("a[href]")?.focus({ preventScroll: true });
@@ -59,6 +59,22 @@ function help() {
 
 for (const button of document.querySelectorAll("[data-shows-keys]")) button.addEventListener("click", help);
 
+// The commands of the row that somebody is at, else those of the page: one is copied, of several one is chosen.
+function copyCommand() {
+  const ofPage = (box) => !box.closest("[data-href]");
+  const box = here()?.querySelector("[data-copies]") ?? [...document.querySelectorAll("main [data-copies]")].find(ofPage);
+  if (!box) return;
+  if (!box.open) box.dataset.keyed = "1";
+  box.querySelector("summary").click();
+}
+
+// What a key presses: of the row that somebody is at, else of the page, but never of another row. Who is at none has what most people do next.
+function keyed(key) {
+  const meant = `[data-key~="${CSS.escape(key)}"]:not([disabled])`;
+  const isMeant = (one) => !one.closest("[data-href]") || (!here() && one.matches(".primary"));
+  return here()?.querySelector(meant) ?? [...document.querySelectorAll("main " + meant)].find(isMeant);
+}
+
 const press = {
   j: () => move(1),
   k: () => move(-1),
@@ -68,7 +84,7 @@ const press = {
   "]": () => neighbour(1),
   "/": () => document.getElementById("q")?.focus(),
   "?": help,
-  c: () => document.querySelector("[data-copies] > summary")?.click(),
+  c: copyCommand,
   ".": () => document.dispatchEvent(new Event("redrive:show")),
   g: () => { going = true; setTimeout(() => { going = false; }, 1500); },
 };
@@ -76,16 +92,18 @@ const press = {
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input:not([type=checkbox]), textarea, select");
   if (isOff() || typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (going && go[event.key]) return location.assign(go[event.key]);
+  const place = going && document.getElementById("tab-" + go[event.key]);
+  if (place) return place.click();
   if (document.querySelector(".help-box") && event.key !== "?") return;
-  const meant = event.key.length === 1 && `[data-key~="${CSS.escape(event.key)}"]:not([disabled])`;
-  const own = meant && (here()?.querySelector(meant) ?? document.querySelector("main " + meant));
+  const own = event.key.length === 1 && keyed(event.key);
   if (own) {
     event.preventDefault();
     // What is done to ticked rows is done to the one that somebody is at, where none is ticked.
-    const box = here()?.querySelector("[name=id]");
-    if (box && box.form === own.form && !own.form.querySelector("[name=id]:checked")) box.click();
-    return own.click();
+    const isTicked = () => !own.closest("[data-selection]") || own.form.querySelector("[name=id]:checked");
+    if (!isTicked()) here()?.querySelector("[name=id]")?.click();
+    if (isTicked()) own.click();
+    else document.dispatchEvent(new CustomEvent("redrive:say", { detail: "Tick a row, or go to one with j, first" }));
+    return;
   }
   if (press[event.key]) {
     if (event.key !== "Enter") event.preventDefault();

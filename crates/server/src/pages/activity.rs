@@ -1,5 +1,7 @@
 //! `/activity`: what people did, and what Redrive did by itself that they ask about.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -185,9 +187,9 @@ fn table(visitor: &Visitor, entries: &[Done], now: Timestamp) -> Markup {
                 column("When"), column("Who"), column("Via"), column("What"), column("Numbers and why"),
                 column_unseen("Take back"),
             ]))
-            tbody role="rowgroup" #activity data-rows="" {
-                @for (at, done) in entries.iter().enumerate() { @let entry = &done.entry;
-                    tr role="row" id={ "activity-" (entry.at.as_millis()) "-" (at) } {
+            tbody role="rowgroup" #activity data-rows=(LIMIT) {
+                @for (done, id) in entries.iter().zip(row_ids(entries)) { @let entry = &done.entry;
+                    tr role="row" id=(id) {
                         td.nowrap role="cell" { (instant(entry.at, now)) }
                         td role="cell" {
                             a href={ "/activity?" (form_urlencoded::Serializer::new(String::new()).append_pair("actor", &entry.by.name).finish()) } {
@@ -207,6 +209,22 @@ fn table(visitor: &Visitor, entries: &[Done], now: Timestamp) -> Markup {
             }
         }
     }
+}
+
+/// What rows are called: by what they say, so that they keep their names when others come before them. Of several that say the same each has a
+/// number, counted from the oldest.
+fn row_ids(entries: &[Done]) -> Vec<String> {
+    let mut seen = BTreeMap::<String, usize>::new();
+    let named = entries.iter().rev().map(|Done { entry, .. }| {
+        let said = format!("{} {:?} {} {} {}", entry.at.as_millis(), entry.by, entry.verb, entry.object, entry.detail);
+        let id = format!("activity-{}", &blake3::hash(said.as_bytes()).to_hex()[..16]);
+        let count = seen.entry(id.clone()).or_default();
+        *count += 1;
+        format!("{id}-{count}")
+    });
+    let mut ids: Vec<String> = named.collect();
+    ids.reverse();
+    ids
 }
 
 /// What it was done to, with a link where there is a page of it.

@@ -81,7 +81,7 @@ async fn list(app: &App, visitor: &Visitor, state: AlertStanding) -> Result<Mark
     });
     let shown: Vec<&AlertView> = of(state).collect();
     Ok(html! {
-        (views("Which alerts", tabs))
+        div #alert-tabs { (views("Which alerts", tabs)) }
         @if shown.is_empty() { p.empty { (empty(state)) } } @else { (rows::table(visitor, &shown, now)) }
         (command(&format!("redrive alert list --state {state}")))
     })

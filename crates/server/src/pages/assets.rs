@@ -1,5 +1,6 @@
 //! The style and the scripts, in the binary. Their names carry a hash of what is in them, so that browsers keep them for good.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::extract::Path;
@@ -22,9 +23,9 @@ pub struct Asset {
 
 /// The style of all pages.
 pub static STYLE: LazyLock<Asset> = LazyLock::new(|| {
-    let chosen = chosen_colours(PALETTE).unwrap_or_default();
+    let colours = colours(PALETTE).unwrap_or_default();
     let (wide, narrow) = (include_str!("../../assets/style.css"), include_str!("../../assets/narrow.css"));
-    Asset::new("style", "css", CSS, squeezed(&[PALETTE, &chosen, wide, charts::STYLE, narrow].concat()))
+    Asset::new("style", "css", CSS, squeezed(&[&colours, wide, charts::STYLE, narrow].concat()))
 });
 
 /// A style without what is there for who reads it: comments, indentation, spaces and ends of lines beside signs.
@@ -46,25 +47,90 @@ fn squeezed(style: &str) -> String {
         (" > ", ">"),
         (";}", "}"),
     ];
-    ends.iter().chain(&beside).fold(lines, |squeezed, (wide, narrow)| squeezed.replace(wide, narrow))
+    renamed(&ends.iter().chain(&beside).fold(lines, |squeezed, (wide, narrow)| squeezed.replace(wide, narrow)))
 }
 
-/// A script without comments that have a line of their own, and without indentation. No text of a script goes over several lines.
+/// A style with short names of its variables: nothing else knows them.
+fn renamed(style: &str) -> String {
+    let (mut names, mut out) = (BTreeMap::new(), String::new());
+    let mut pieces = style.split("--");
+    out.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let end = piece.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(piece.len());
+        let count = names.len();
+        let short: &mut String = names.entry(&piece[..end]).or_insert_with(|| letters(count));
+        out = out + "--" + short + &piece[end..];
+    }
+    out
+}
+
+/// A name of as few letters as there can be.
+fn letters(nth: usize) -> String {
+    let all: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
+    let more = if nth < all.len() { String::new() } else { letters(nth / all.len() - 1) };
+    more + &all[nth % all.len()].to_string()
+}
+
+/// A script without comments that have a line of their own, indentation, and spaces beside signs. No text of a script goes over several lines,
+/// and none that is within another is quoted as that is.
 fn bare(script: &str) -> String {
     let lines = script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
-    lines.collect::<Vec<_>>().join("\n")
+    lines.map(tight).fold(String::new(), |mut all, line| {
+        // After these signs nothing is needed to tell two lines apart.
+        if !(all.is_empty() || all.ends_with(['{', '}', ';', ','])) {
+            all.push('\n');
+        }
+        if line.starts_with('}') && all.ends_with(';') {
+            all.pop();
+        }
+        all + &line
+    })
 }
+
+/// A line of a script without the spaces beside signs that are no part of a text.
+fn tight(line: &str) -> String {
+    let (mut out, mut quote, mut escaped) = (String::new(), None, false);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match quote {
+            Some(open) => {
+                quote = Some(open).filter(|open| escaped || c != *open);
+                escaped = c == '\\' && !escaped;
+            }
+            None if c == '"' || c == '`' => quote = Some(c),
+            None if c == ' ' && (out.ends_with(BESIDE) || chars.peek().is_some_and(|next| BESIDE.contains(next))) => {
+                continue;
+            }
+            None => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Signs that need no space beside them.
+const BESIDE: &[char] = &['=', '>', '<', '{', '}', '(', ')', '[', ']', ',', ';', ':', '?', '&', '|'];
 
 /// The script that sets the colours that somebody chose, before anything is drawn.
 pub static THEME: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("theme", "js", JS, bare(include_str!("../../assets/theme.js"))));
 
-/// The light and the dark colours for who wants them whatever the system has: the same as in the palette.
-fn chosen_colours(palette: &str) -> Option<String> {
+/// The colours of the palette, the light and the dark one of each beside each other: which of them is seen is a matter of the scheme of the
+/// system, or of the one that somebody chose.
+fn colours(palette: &str) -> Option<String> {
     let blocks: Vec<&str> = palette.split(":root {").skip(1).filter_map(|block| block.split('}').next()).collect();
     let [light, dark] = blocks[..] else { return None };
-    let light = light.replace("color-scheme: light dark", "color-scheme: light");
-    Some(format!(":root[data-theme=light] {{{light}}}\n:root[data-theme=dark] {{color-scheme: dark;{dark}}}\n"))
+    let said = |block| -> BTreeMap<&str, &str> {
+        let pairs = str::split(block, ';').filter_map(|said| said.split_once(':'));
+        pairs.map(|(name, value)| (name.trim(), value.trim())).collect()
+    };
+    let dark = said(dark);
+    let both = said(light).into_iter().map(|(name, light)| match dark.get(name) {
+        Some(dark) => format!("{name}:light-dark({light},{dark});"),
+        None => format!("{name}:{light};"),
+    });
+    let chosen = ["light", "dark"].map(|scheme| format!(":root[data-theme={scheme}]{{color-scheme:{scheme}}}"));
+    Some(format!(":root{{{}}}{}", both.collect::<String>(), chosen.concat()))
 }
 
 /// The scripts of all pages.
@@ -123,20 +189,28 @@ mod tests {
         let style =
             "/* why */\n.a,\n.b { color: red; margin: 0 calc(1px + 2px); }\n\n  a > b :hover { top: 0 } /* end */\n";
         assert_eq!(squeezed(style), ".a,.b{color:red;margin:0 calc(1px + 2px)}a>b :hover{top:0}");
+        let named = ":root { --text: red; --text-2: blue; } p { color: var(--text-2); top: var(--text) }";
+        assert_eq!(squeezed(named), ":root{--a:red;--b:blue}p{color:var(--b);top:var(--a)}");
+        assert_eq!([letters(0), letters(51), letters(52), letters(104)], ["a", "Z", "aa", "ba"]);
     }
 
     #[test]
     fn a_script_says_the_same_without_comments() {
         let script = "// why\nif (a) {\n  // because\n  b(\"http://x\"); // kept\n}\n";
-        assert_eq!(bare(script), "if (a) {\nb(\"http://x\"); // kept\n}");
+        assert_eq!(bare(script), "if(a){b(\"http://x\");// kept\n}");
+        let texts = r#"const a = (b) => ({ c: "d, \" = e" }[`f ? ${b} : g`] ?? h + +b);"#;
+        assert_eq!(bare(texts), r#"const a=(b)=>({c:"d, \" = e"}[`f ? ${b} : g`]??h + +b);"#);
     }
 
     #[test]
-    fn colours_that_somebody_chose_are_those_of_the_palette() {
-        let chosen = chosen_colours(PALETTE).expect("two blocks");
-        assert!(chosen.contains(":root[data-theme=light]") && chosen.contains(":root[data-theme=dark]"), "{chosen}");
-        for name in ["--ground", "--text", "--link", "--bad-tint"] {
-            assert_eq!(chosen.matches(&format!("{name}:")).count(), 2, "{name} in {chosen}");
+    fn colours_are_those_of_the_palette_whatever_somebody_chose() {
+        let style = colours(PALETTE).expect("two blocks");
+        for said in PALETTE.split([';', '{', '}']).filter(|said| said.trim().starts_with("--") && said.contains('#')) {
+            let (name, value) = said.split_once(':').expect("a name");
+            let found =
+                style.split(';').find(|one| one.trim_start_matches(":root{").starts_with(&format!("{}:", name.trim())));
+            assert!(found.expect(name).contains(value.trim()), "{said} in {style}");
         }
+        assert!(style.contains(":root[data-theme=dark]{color-scheme:dark}"), "{style}");
     }
 }

@@ -33,7 +33,7 @@ use crate::look::figures::{count, counted, part_of, percent};
 use crate::routes::causes::compare::samples;
 
 /// Letters that are shown.
-const LETTERS: u32 = 8;
+pub const LETTERS: u32 = 8;
 
 /// Causes that need somebody, among which the one before and after is found.
 const BESIDE: u32 = 100;
@@ -126,7 +126,7 @@ fn head(visitor: &Visitor, detail: &CauseDetail, beside: &Beside, now: Timestamp
     let cause = &detail.cause;
     html! {
         div.crumbs { span { a href="/causes" { "Causes" } " / " code { (cause.id) } } (beside.place) }
-        div.head {
+        div.head #head {
             h1 { (cause_state(cause.state)) (text(&cause.title)) }
             ul.facts {
                 li { (facts(cause)) }
@@ -187,7 +187,7 @@ fn actions(visitor: &Visitor, cause: &CauseView, version: u64) -> Markup {
     let new = format!("/replays/new?cause={id}");
     let can_try = cause.dead > 0 && cause.saved > 0;
     html! {
-        div.actions.page-actions.under {
+        div.actions.page-actions.under #actions {
             @if can_try { (link(visitor, Role::Operator, &format!("{new}#step-2"), "Try a fix", "primary", Some("t"))) }
             @if cause.dead > 0 {
                 (link(visitor, Role::Operator, &new, &format!("Replay {}…", count(cause.dead as i64)), if can_try { "" } else { "primary" }, Some("r")))
@@ -292,7 +292,7 @@ async fn letter_list(app: &App, visitor: &Visitor, cause: &CauseView, now: Times
         section aria-labelledby="letters" {
             div.section-head {
                 h2 id="letters" { "Letters" }
-                span.fact { (part_of(letters.len() as i64, cause.dead as i64)) ", newest first" }
+                span.fact #letters-fact { (part_of(letters.len() as i64, cause.dead as i64)) ", newest first" }
                 span.end { a href={ "/letters?cause=" (cause.id) } { "All " (count(cause.dead as i64)) } }
             }
             @if letters.is_empty() { p.empty { "No letter is dead of it any more." } }

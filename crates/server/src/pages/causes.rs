@@ -106,7 +106,7 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     };
     let body = html! {
         div.head { h1 { "Causes" } (told) }
-        (tabs(&here, tab, number))
+        div #cause-tabs { (tabs(&here, tab, number)) }
         (filters(&visitor, &here))
         (part(&visitor, ("causes-of", "Causes"), listed).await)
     };
@@ -249,7 +249,7 @@ fn table(here: &str, sort: CauseSort, causes: &[CauseView], now: Timestamp) -> M
                 }
                 (column("Owner"))
             } }
-            tbody role="rowgroup" #causes data-rows="" { @for cause in causes { (row(cause, now)) } }
+            tbody role="rowgroup" #causes data-rows=(LIMIT) { @for cause in causes { (row(cause, now)) } }
         }
     }
 }

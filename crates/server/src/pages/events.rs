@@ -29,8 +29,9 @@ pub async fn follow(
     let alive_every = app.options().silence / 3;
     let changes = app.redrive().store().changes();
     let hints = unfold(Following { app, visitor, changes, free_at: Instant::now() }, next);
-    // A comment would do for the connection, but a script hears of events only.
-    Sse::new(hints).keep_alive(KeepAlive::new().interval(alive_every).event(Event::default().event("alive").data("")))
+    // A comment would do for the connection, but a script hears of events only, and of those that have data.
+    let alive = Event::default().event("alive").data("yes");
+    Sse::new(hints).keep_alive(KeepAlive::new().interval(alive_every).event(alive))
 }
 
 /// A page that is open.

@@ -102,7 +102,7 @@ fn head(
             span { a href="/letters" { "Letters" } " / " code { (letter.id) } }
             @if let Some(cause) = &letter.cause { span { "cause " a href={ "/causes/" (cause) } { code { (cause) } } } }
         }
-        div.head {
+        div.head #where {
             h1 { (state("dead", Glyph::Cross, Tone::Bad)) (number_of(letter)) " " (text(&letter.message)) }
             ul.facts {
                 li { (letter.pipeline) }
@@ -116,7 +116,7 @@ fn head(
                 li { "died " (instant(letter.died_at, now)) } li { "gate " (letter.gate) }
                 @if let Some(verdict) = &letter.verdict { li { (text(verdict)) } }
             }
-            div.actions.page-actions { (actions(visitor, letter, ways)) }
+            div.actions.page-actions #actions { (actions(visitor, letter, ways)) }
             @if let Some(replay) = taken {
                 p.fact #taken {
                     "Another replay has it"
@@ -132,6 +132,7 @@ fn head(
 /// What can be done with it. While another replay has it, it can only be looked at.
 fn actions(visitor: &Visitor, letter: &DeadLetter, ways: &Ways) -> Markup {
     let to = |from: &str| format!("/letters/{}/retry?from={from}", letter.id);
+    let discard = format!("/letters/discard?id={}", letter.id);
     let form = |label: &str, href: &str, class: &str, key| match ways.is_taken {
         true => html! {
             button class=(class) disabled title="another replay has it" { (label) } span.vh.why { "another replay has it" }
@@ -145,8 +146,13 @@ fn actions(visitor: &Visitor, letter: &DeadLetter, ways: &Ways) -> Markup {
         } @else {
             (form("Retry now…", &to("suited"), "primary", Some("r")))
         }
-        (form("Edit and retry…", "#edit", "", None))
-        (link(visitor, Role::Admin, &format!("/letters/discard?id={}", letter.id), "Discard…", "in-more", None))
+        (form("Edit and retry…", "#edit", "in-more", None))
+        (link(visitor, Role::Admin, &discard, "Discard…", "in-more", None))
+        // What has no room in the bar of a phone.
+        details.menu.narrow { summary.button { "More" } ul {
+            li { (form("Edit and retry…", "#edit", "plainly", None)) }
+            li { (link(visitor, Role::Admin, &discard, "Discard…", "plainly", None)) }
+        } }
         (commands(&commands_of(letter, ways.saved())))
     }
 }

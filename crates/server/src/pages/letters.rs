@@ -206,7 +206,7 @@ fn filters(visitor: &Visitor, filter: &LetterFilter, shown: Option<&str>) -> Mar
     html! {
         div.filters {
             (filter.chips(&visitor.here))
-            @if let Some(shown) = shown { span.fact { (shown) } }
+            @if let Some(shown) = shown { span.fact #letters-shown { (shown) } }
         }
         details.filter-form {
             summary { "Filter" }
@@ -263,7 +263,7 @@ pub fn table(visitor: &Visitor, letters: &[DeadLetter], filter: &LetterFilter, n
                 (column("Proxy"))
                 (column("Saved")) (column("Gate"))
             } }
-            tbody role="rowgroup" #letters-rows data-rows="" { @for letter in letters { (row(letter, now, ticked)) } }
+            tbody role="rowgroup" #letters-rows data-rows=(if ticked { LIMIT } else { super::cause::LETTERS }) { @for letter in letters { (row(letter, now, ticked)) } }
         }
     };
     if !ticked {

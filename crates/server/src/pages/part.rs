@@ -14,8 +14,9 @@ use crate::error::ApiError;
 /// How long a page waits for one of its parts.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Makes a part, by what it is called in scripts and on the page: no other element but its heading has that id. Scripts ask for `failed-NAME`: what is there for it says what went wrong,
-/// and what they showed before stays on the page, with its age.
+/// Makes a part, by what it is called in scripts and on the page: no other element but its heading has that id. Scripts ask for
+/// `failed-NAME`: what is there for it says what went wrong, and what they showed before stays on the page, with its age. Where nothing was in it,
+/// they ask for `part-NAME`: what came meanwhile is new.
 pub async fn part(
     visitor: &Visitor,
     named: (&str, &str),
@@ -24,7 +25,7 @@ pub async fn part(
     match visitor.wants(named.0) {
         true => within(PATIENCE, &visitor.here, named, made).await,
         // Nobody looks at what a script does not ask for.
-        false => html! { div.part data-part=(named.0) {} },
+        false => html! { div.part data-part=(named.0) id={ "part-" (named.0) } {} },
     }
 }
 
@@ -50,7 +51,7 @@ async fn within(
     made: impl Future<Output = Result<Markup, Problem>>,
 ) -> Markup {
     let problem = match in_time(patience, made).await {
-        Ok(made) => return html! { div.part data-part=(name) { (made) } },
+        Ok(made) => return html! { div.part data-part=(name) id={ "part-" (name) } { (made) } },
         Err(problem) => problem,
     };
     html! {
@@ -79,7 +80,7 @@ mod tests {
     #[tokio::test]
     async fn a_part_that_goes_well_is_itself() {
         let good = shown(async { Ok(html! { p { "hours" } }) }).await;
-        assert_eq!(good, "<div class=\"part\" data-part=\"when\"><p>hours</p></div>");
+        assert_eq!(good, "<div class=\"part\" data-part=\"when\" id=\"part-when\"><p>hours</p></div>");
     }
 
     #[tokio::test]

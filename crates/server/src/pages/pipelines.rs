@@ -159,7 +159,7 @@ fn head(
                 },
                 Some("resume") => div.said role="status" { "It goes on." }, _ => {}
             }
-            div.actions.page-actions {
+            div.actions.page-actions #actions {
                 @if view.paused.is_some() {
                     (button(visitor, &Button { action: &format!("{path}/resume"), label: "Resume", role: Role::Operator, fields: &[], class: "primary", key: None }))
                 }

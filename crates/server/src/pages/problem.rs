@@ -1,5 +1,7 @@
 //! What went wrong, as a page: what, and the way out.
 
+use std::sync::Arc;
+
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
@@ -7,6 +9,7 @@ use redrive::StoreError;
 
 use super::shell;
 use super::visitor::Visitor;
+use crate::app::App;
 use crate::error::ApiError;
 
 /// A page that cannot be shown, or a form that cannot be done.
@@ -80,10 +83,9 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let status = self.error.status();
-        let title = match status {
+impl Problem {
+    fn title(&self) -> &'static str {
+        match self.error.status() {
             StatusCode::NOT_FOUND => "Nothing is here",
             StatusCode::FORBIDDEN => "Not for you",
             StatusCode::BAD_REQUEST if self.form.is_some() => "Nothing was done yet",
@@ -92,23 +94,53 @@ impl IntoResponse for Problem {
             StatusCode::SERVICE_UNAVAILABLE => "The store does not answer",
             StatusCode::INTERNAL_SERVER_ERROR => "Something failed",
             _ => "That cannot be done",
-        };
-        let message = self.error.message();
-        let body = html! {
-            div.head { h1 { (title) } }
+        }
+    }
+
+    /// What it is, and the way out. A form that was sent cannot be asked for again by its address.
+    fn body(&self, is_form: bool) -> Markup {
+        let status = self.error.status();
+        let can_retry = status == StatusCode::SERVICE_UNAVAILABLE;
+        html! {
+            div.head { h1 { (self.title()) } }
             p.headline.(if status.is_server_error() { "bad" } else { "warn" }) {
-                bdi { (message) }
+                bdi { (self.message()) }
                 @if let Some(label) = self.label { span.fact { "It is about “" (label) "”." } }
                 @else if let Some(field) = self.error.field() { span.fact { "It is about " code { (field) } "." } }
+                @if can_retry && is_form { span.fact { "Go back and send the form again: it is done once, however often it is sent." } }
             }
             @if let Some(form) = &self.form { (form) }
             @else { p.actions {
-                @if status == StatusCode::SERVICE_UNAVAILABLE { a.button href="" { "Retry" } }
+                @if can_retry && !is_form { a.button href="" { "Retry" } }
                 a.button href="/" { "Overview" }
             } }
-        };
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let seen_by = self.seen_by.as_deref();
+        let body = self.body(seen_by.is_some_and(|visitor| visitor.is_form));
         // It may come from outside of all pages, where no style is let in.
         let policy = [(header::CONTENT_SECURITY_POLICY, super::POLICY)];
-        (status, policy, shell::bare(title, self.seen_by.as_deref(), &body)).into_response()
+        let page = shell::bare(self.title(), seen_by, &body);
+        let mut response = (self.error.status(), policy, page).into_response();
+        response.extensions_mut().insert(Arc::new(self));
+        response
+    }
+}
+
+/// An answer to somebody who is known: what went wrong has around it what every page has. Where the store does not answer, that is places only.
+pub async fn framed(app: &App, visitor: &Visitor, mut response: Response) -> Response {
+    let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() else { return response };
+    let (title, body) = (problem.title(), problem.body(visitor.is_form));
+    let page = match problem.is_ours() {
+        true => Ok(shell::bare(title, Some(visitor), &body).into_response()),
+        false => shell::show_problem(app, visitor, title, body).await,
+    };
+    match page {
+        Ok(page) => Response::from_parts(response.into_parts().0, page.into_body()),
+        Err(_) => response,
     }
 }

@@ -117,7 +117,7 @@ pub fn table<'a>(
                 column("Replay"), column("State"), column("Step"), column("Progress"), column_num("Recovered"),
                 column_num("Failed"), column_num("Left"), column("Began"),
             ]))
-            tbody role="rowgroup" #replays data-rows="" { @for replay in replays { (row(replay, now, &seen(replay))) } }
+            tbody role="rowgroup" #replays data-rows=(LIMIT) { @for replay in replays { (row(replay, now, &seen(replay))) } }
         }
     }
 }

@@ -11,7 +11,7 @@ use redrive_core::time::Timestamp;
 use super::assets::{MARK, SCRIPTS, STYLE, THEME};
 use super::fields::carried;
 use super::part::PATIENCE;
-use super::parts::{Glyph, clock, glyph, instant, name, text};
+use super::parts::{Glyph, clock, glyph, instant, name, text, with_query};
 use super::pipelines;
 use super::problem::Problem;
 use super::visitor::Visitor;
@@ -78,6 +78,18 @@ impl Place {
     const fn takes_pipeline(self) -> bool {
         matches!(self, Self::Overview | Self::Causes | Self::Letters | Self::Activity)
     }
+
+    /// Where it is, of the pipeline that somebody looks at, if they chose one.
+    fn address(self, visitor: &Visitor) -> String {
+        let query = visitor.query();
+        with_query(self.path(), "pipeline", query.one("pipeline").filter(|_| self.takes_pipeline()))
+    }
+
+    /// Where a page belongs, by its address.
+    fn of(here: &str) -> Self {
+        let first = |path: &str| path.split(['/', '?']).nth(1).unwrap_or_default().to_owned();
+        Self::ALL.into_iter().find(|place| first(place.path()) == first(here)).unwrap_or(Self::Overview)
+    }
 }
 
 /// A page that is to be shown.
@@ -109,11 +121,24 @@ pub async fn show(app: &App, visitor: &Visitor, page: Page<'_>) -> Result<Respon
     Ok(frame(page.title, &header, &body, now).into_response())
 }
 
+/// What went wrong, with what is around every page. It cannot be brought up to date.
+pub async fn show_problem(app: &App, visitor: &Visitor, title: &str, body: Markup) -> Result<Response, Problem> {
+    let mut visitor = visitor.clone();
+    visitor.is_form = true;
+    let place = Place::of(&visitor.here);
+    show(app, &visitor, Page { place, title, pipeline: None, body }).await
+}
+
 /// A page without facts about the system: where nobody is known yet, or the store does not answer.
 pub fn bare(title: &str, visitor: Option<&Visitor>, body: &Markup) -> Markup {
     let header = html! {
         header.top { div.wrap {
-            div.bar { a.brand href="/" { "Redrive" } @if let Some(visitor) = visitor { div.signs { (who(visitor)) } } }
+            div.bar {
+                a.brand href="/" { "Redrive" }
+                @if let Some(visitor) = visitor { (search()) div.signs { (who(visitor)) } }
+            }
+            // Of the numbers nothing is known here.
+            @if let Some(visitor) = visitor { (places(visitor, None, (&Glance::default(), false))) }
         } }
     };
     html! {
@@ -150,7 +175,7 @@ fn frame(title: &str, header: &Markup, body: &Markup, now: Timestamp) -> Markup 
                 main #main.wrap tabindex="-1" { (body) }
                 footer {
                     div.wrap {
-                        span #updated { "Updated " (clock(now)) " UTC" }
+                        span #updated { "Updated " (clock(now)) ". Times are UTC." }
                         span.keys-hint { kbd { "?" } " " button.plainly.small type="button" data-shows-keys="" { "shortcuts" } }
                     }
                 }
@@ -167,23 +192,35 @@ fn header(visitor: &Visitor, page: &Page<'_>, (glance, is_read): (&Glance, bool)
             div.wrap {
                 div.bar {
                     a.brand href="/" { "Redrive" }
-                    (picker(page, glance))
-                    form.search action="/search" role="search" {
-                        label.vh for="q" { "Search" }
-                        input #q type="search" name="q" placeholder="Letter, cause, URL, hash or text" autocomplete="off";
-                        kbd aria-hidden="true" { "/" }
-                    }
-                    a.find href="/search" aria-label="Search" { (magnifier()) }
+                    (picker(visitor, page, glance))
+                    (search())
                     (signs(visitor, (glance, is_read), silence))
                 }
-                nav.tabs aria-label="Main" {
-                    @for place in Place::ALL { (tab(place, page.place, (glance, is_read))) }
-                    details.more { summary { "More" } ul { @for place in Place::ALL.into_iter().filter(|p| p.is_in_more()) {
-                        li { a href=(place.path()) { (place.name()) } }
-                    } li { a href="/search" { "Search" } }
-                    @if !visitor.caller.is_local() { li { (who(visitor)) } } } }
-                }
+                (places(visitor, Some(page.place), (glance, is_read)))
             }
+        }
+    }
+}
+
+fn search() -> Markup {
+    html! {
+        form.search action="/search" role="search" {
+            label.vh for="q" { "Search" }
+            input #q type="search" name="q" placeholder="Letter, cause, URL, hash or text" autocomplete="off";
+            kbd aria-hidden="true" { "/" }
+        }
+        a.find href="/search" aria-label="Search" { (magnifier()) }
+    }
+}
+
+fn places(visitor: &Visitor, current: Option<Place>, glance: (&Glance, bool)) -> Markup {
+    html! {
+        nav.tabs aria-label="Main" {
+            @for place in Place::ALL { (tab(visitor, place, current, glance)) }
+            details.more { summary { "More" } ul { @for place in Place::ALL.into_iter().filter(|p| p.is_in_more()) {
+                li { a href=(place.address(visitor)) { (place.name()) } }
+            } li { a href="/search" { "Search" } }
+            @if !visitor.caller.is_local() { li { (who(visitor)) } } } }
         }
     }
 }
@@ -197,10 +234,18 @@ fn magnifier() -> Markup {
     }
 }
 
-fn picker(page: &Page<'_>, glance: &Glance) -> Markup {
+/// Choices that are not about which rows a list has.
+const PASSING: [&str; 6] = ["pipeline", "cursor", "said", "about", "alert", "was"];
+
+fn picker(visitor: &Visitor, page: &Page<'_>, glance: &Glance) -> Markup {
     let action = if page.place.takes_pipeline() { page.place.path() } else { "/" };
+    let (path, query) = visitor.here.split_once('?').unwrap_or((&visitor.here, ""));
+    // What else a list is chosen by stays.
+    let others = form_urlencoded::parse(query.as_bytes())
+        .filter(|(name, value)| path == action && !value.is_empty() && !PASSING.contains(&name.as_ref()));
     html! {
         form.picker action=(action) {
+            @for (name, value) in others { input type="hidden" name=(name) value=(value); }
             label.vh for="pipeline" { "Pipeline" }
             select #pipeline name="pipeline" data-sends="" {
                 option value="" { "All pipelines" }
@@ -263,7 +308,7 @@ fn who(visitor: &Visitor) -> Markup {
     }
 }
 
-fn tab(place: Place, current: Place, (glance, is_read): (&Glance, bool)) -> Markup {
+fn tab(visitor: &Visitor, place: Place, current: Option<Place>, (glance, is_read): (&Glance, bool)) -> Markup {
     let number = match place {
         Place::Causes => Some((glance.causes, glance.more_causes)),
         Place::Replays => Some((glance.replays, false)),
@@ -271,7 +316,7 @@ fn tab(place: Place, current: Place, (glance, is_read): (&Glance, bool)) -> Mark
         _ => None,
     };
     html! {
-        a id={ "tab-" (place.name()) } href=(place.path()) .in-more[place.is_in_more()] aria-current=[(place == current).then_some("page")] {
+        a id={ "tab-" (place.name()) } href=(place.address(visitor)) .in-more[place.is_in_more()] aria-current=[(Some(place) == current).then_some("page")] {
             (place.name())
             // The number is there also where it is nothing: what stands beside it does not move.
             @if let Some((count, more)) = number { b { @if is_read { (count) @if more { "+" } } @else { "?" } } }
@@ -282,9 +327,10 @@ fn tab(place: Place, current: Place, (glance, is_read): (&Glance, bool)) -> Mark
 /// What everybody should know, wherever they look.
 fn banners(glance: &Glance, now: Timestamp) -> Markup {
     html! {
-        div #banners {
+        // One that comes moves nothing: it is counted, as rows are.
+        div #banners data-rows="" {
             @for (name, pause) in &glance.paused {
-                p.banner.warn-text {
+                p.banner.warn-text id={ "paused-" (name) } {
                     (glyph(Glyph::Bars)) " " a href=(pipelines::address(name.as_str())) { (name) } " is paused by " (pause.by.name)
                     " since " (instant(pause.since, now)) @if let Some(until) = pause.until { " until " (instant(until, now)) }
                     @if let Some(why) = &pause.why { ": " (text(why)) }

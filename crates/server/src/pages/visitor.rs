@@ -13,7 +13,7 @@ use redrive_core::tokens::Role;
 
 use super::fields::Fields;
 use super::live::{self, PARTS};
-use super::problem::Problem;
+use super::problem::{self, Problem};
 use super::{login, settings};
 use crate::access::{Caller, identify_visitor};
 use crate::app::App;
@@ -116,10 +116,11 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
     let is_form = request.method() == Method::POST;
     let parts = request.headers().get(PARTS).filter(|_| !is_form).and_then(|parts| parts.to_str().ok()).map(Arc::from);
     let visitor = Visitor { caller, here, is_form, parts, secret: secret.as_str().into() };
-    let mut response = match checked(visitor, role, request).await {
+    let response = match checked(visitor.clone(), role, request).await {
         Ok(request) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    let mut response = problem::framed(&app, &visitor, response).await;
     if is_new {
         response.headers_mut().append(header::SET_COOKIE, jar.given(&secret));
     }

@@ -14,7 +14,7 @@ use tokio::process::Command;
 use crate::running::{Running, tools};
 
 /// How long all flows may take together, on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(400);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Servers that flows asked for, by their addresses.
 #[derive(Default)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redrive_server::Options;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -108,4 +109,20 @@ async fn who_may_not_ask_any_more_hears_nothing_more() {
     });
     ended.await.expect("it ends");
     assert!(!String::from_utf8_lossy(&rest).contains("jobs"), "{}", String::from_utf8_lossy(&rest));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_hears_that_its_server_is_there_and_that_an_alert_fires() {
+    let options = Options { silence: Duration::from_millis(600), ..Options::listening(([127, 0, 0, 1], 0).into()) };
+    let server = Running::with_options(options).await;
+    for number in 0..6 {
+        server.report("shop", json!({ "n": number }), "SelectorNotFound: .price").await;
+    }
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    let head = format!("GET /events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    // A browser tells nobody of an event without data.
+    hear(&mut stream, "event: alive\ndata: yes").await;
+    server.redrive.judge_alerts(&redrive::alerts::Watching::default()).await.expect("judged");
+    hear(&mut stream, "data: alerts").await;
 }

@@ -3,6 +3,7 @@
 mod access;
 mod activity;
 mod alerts;
+mod around;
 mod breakers;
 mod browser;
 mod browsing;

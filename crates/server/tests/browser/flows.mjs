@@ -2,6 +2,7 @@
 import { apiOf, ask, launch, pagesOf, visitOf } from "./browser.mjs";
 import { acts } from "./flows/acts.mjs";
 import { alerts } from "./flows/alerts.mjs";
+import { freshness } from "./flows/fresh.mjs";
 import { live } from "./flows/live.mjs";
 import { looks } from "./flows/looks.mjs";
 import { places } from "./flows/places.mjs";
@@ -30,7 +31,7 @@ await here.api(`/pipelines/${LONG.pipeline}/pause`, { why: LONG.why });
 here.pages["pipeline-long"] = `/pipelines/${LONG.pipeline}`;
 here.pages["letter-long"] = `/letters/${(await here.api(`/letters?pipeline=${LONG.pipeline}`)).items[0].id}`;
 let failed = 0;
-for (const [name, flow] of Object.entries({ ...looks, ...live, ...acts, ...alerts, ...places, ...tries })) {
+for (const [name, flow] of Object.entries({ ...looks, ...live, ...freshness, ...acts, ...alerts, ...places, ...tries })) {
   if (only.length && !only.some((word) => name.includes(word))) continue;
   const begun = Date.now();
   try {

@@ -8,10 +8,10 @@ use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 
 use super::causes::change as change_cause;
-use super::script::{Shared, ada, at, attach, brought, bury, dead, enqueue, job, pipeline, plain};
+use super::script::{Shared, ada, at, attach, brought, bury, dead, enqueue, job, listen, pipeline, plain};
 use crate::contract::{
-    AlertChange, AlertView, CareForAlert, DeadFilter, ForgetAlerts, ListActivity, PostNotices, SettleNotice,
-    TakeNotice, TakenNotice, Told, Watch,
+    AlertChange, AlertView, CareForAlert, Changes, DeadFilter, ForgetAlerts, ListActivity, PostNotices, SettleNotice,
+    TakeNotice, TakenNotice, Told, Topic, Watch,
 };
 
 fn alert(part: &str, since: i64, tellings: u32) -> Alert {
@@ -157,6 +157,25 @@ pub async fn what_was_over_long_ago_is_forgotten(store: Shared) {
     let kept: Vec<_> = kept.iter().map(|(what, told)| (what.as_str(), told["s"].number, told.len())).collect();
     assert_eq!(kept, [("far is ill", 1, 1), ("later is ill", 1, 1)]);
     assert_eq!(store.list_sinks().await.expect("listed")[0].waiting, 2);
+}
+
+/// Who looks at alerts hears that one fires, that somebody said something about it, and that somebody was told.
+pub async fn who_looks_at_alerts_hears_of_them(store: Shared) {
+    let alert = alert("shop", 0, 1);
+    let mut changes = listen(&store).await;
+    let heard = async |changes: &mut Changes| {
+        let change = tokio::time::timeout(Duration::from_secs(60), changes.next()).await;
+        change.expect("a hint in time").expect("a hint").topics().collect::<Vec<_>>()
+    };
+    assert!(change(&store, None, &alert).await);
+    assert_eq!(heard(&mut changes).await, [Topic::Alerts]);
+    assert!(store.care_for_alert(caring(&alert, 0, CareChange::Acknowledge, 1)).await.expect("cared for"));
+    assert_eq!(heard(&mut changes).await, [Topic::Alerts]);
+    assert_eq!(post(&store, "chat", notice(&alert, None), 1).await, 1);
+    assert_eq!(heard(&mut changes).await, [Topic::Alerts]);
+    let taken = take(&store, "chat", 2).await.expect("taken");
+    assert!(settle(&store, &taken, Told::Yes, 3).await);
+    assert_eq!(heard(&mut changes).await, [Topic::Alerts]);
 }
 
 fn caring(alert: &Alert, was: u64, change: CareChange, now: i64) -> CareForAlert {

@@ -83,7 +83,7 @@ macro_rules! conformance_tests {
             alerts: [an_alert_is_changed_on_what_it_was, a_notice_is_posted_once_and_taken_in_order,
                      a_notice_whose_taker_is_gone_is_taken_again, a_failing_sink_is_left_alone_and_seen,
                      what_was_over_long_ago_is_forgotten, what_is_watched_is_told,
-                     what_is_said_about_an_alert_is_kept, nobody_is_told_of_what_is_snoozed, what_became_of_a_notice_is_seen]
+                     what_is_said_about_an_alert_is_kept, who_looks_at_alerts_hears_of_them, nobody_is_told_of_what_is_snoozed, what_became_of_a_notice_is_seen]
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum, totals_only_grow]
             definitions: [definitions_are_kept_by_version, commands_are_kept_with_every_folder_that_they_ran_in, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]

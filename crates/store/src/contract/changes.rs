@@ -30,12 +30,22 @@ pub enum Topic {
     Workers,
     /// Pipelines that were paused or resumed.
     Pipelines,
+    /// Alerts that fire or are over, what people said about them, and who was told.
+    Alerts,
 }
 
 impl Topic {
     /// Every topic.
-    pub const ALL: [Self; 7] =
-        [Self::Jobs, Self::Leases, Self::Breakers, Self::Causes, Self::Replays, Self::Workers, Self::Pipelines];
+    pub const ALL: [Self; 8] = [
+        Self::Jobs,
+        Self::Leases,
+        Self::Breakers,
+        Self::Causes,
+        Self::Replays,
+        Self::Workers,
+        Self::Pipelines,
+        Self::Alerts,
+    ];
 
     /// As it is kept.
     pub const fn as_str(self) -> &'static str {
@@ -47,13 +57,14 @@ impl Topic {
             Self::Replays => "replays",
             Self::Workers => "workers",
             Self::Pipelines => "pipelines",
+            Self::Alerts => "alerts",
         }
     }
 }
 
 /// The topics of one change, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Change(u8);
+pub struct Change(u16);
 
 impl Change {
     /// About everything.
@@ -61,7 +72,7 @@ impl Change {
 
     /// Whether it is about a topic.
     pub const fn is_about(self, topic: Topic) -> bool {
-        self.0 & (1 << topic as u8) != 0
+        self.0 & (1 << topic as u16) != 0
     }
 
     /// Whether it is about any of some topics.
@@ -76,7 +87,7 @@ impl Change {
 
     /// Adds a topic.
     pub const fn add(&mut self, topic: Topic) {
-        self.0 |= 1 << topic as u8;
+        self.0 |= 1 << topic as u16;
     }
 
     /// The topics that it is about.
@@ -87,7 +98,7 @@ impl Change {
 
 impl From<Topic> for Change {
     fn from(topic: Topic) -> Self {
-        Self(1 << topic as u8)
+        Self(1 << topic as u16)
     }
 }
 

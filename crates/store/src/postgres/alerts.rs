@@ -13,7 +13,7 @@ use super::sql::{Conn, Row, args};
 use super::{PostgresStore, activity, rows, run};
 use crate::contract::{
     AlertChange, AlertStore, AlertView, CareForAlert, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice,
-    SinkView, TakeNotice, TakenNotice, Told, Watch, Watched,
+    SinkView, TakeNotice, TakenNotice, Told, Topic, Watch, Watched,
 };
 use crate::error::Result;
 
@@ -24,15 +24,15 @@ impl AlertStore for PostgresStore {
     }
 
     async fn change_alerts(&self, changes: Vec<AlertChange>) -> Result<Vec<bool>> {
-        self.write(changes, run!(change)).await
+        self.write_about(Topic::Alerts, changes, run!(change)).await
     }
 
     async fn care_for_alert(&self, params: CareForAlert) -> Result<bool> {
-        self.write(params, run!(care_for)).await
+        self.write_about(Topic::Alerts, params, run!(care_for)).await
     }
 
     async fn post_notices(&self, params: PostNotices) -> Result<u64> {
-        self.write(params, run!(post_all)).await
+        self.write_about(Topic::Alerts, params, run!(post_all)).await
     }
 
     async fn take_notice(&self, params: TakeNotice) -> Result<Option<TakenNotice>> {
@@ -40,7 +40,7 @@ impl AlertStore for PostgresStore {
     }
 
     async fn settle_notice(&self, params: SettleNotice) -> Result<bool> {
-        self.write(params, run!(settle)).await
+        self.write_about(Topic::Alerts, params, run!(settle)).await
     }
 
     async fn list_sinks(&self) -> Result<Vec<SinkView>> {

@@ -16,7 +16,7 @@ use super::ledger::free_bytes;
 use super::rows::{self, RowResult};
 use crate::contract::{
     AlertChange, AlertStore, AlertView, CareForAlert, ExpiringLetters, ForgetAlerts, PostNotices, SettleNotice,
-    SinkView, TakeNotice, TakenNotice, Told, Watch, Watched,
+    SinkView, TakeNotice, TakenNotice, Told, Topic, Watch, Watched,
 };
 use crate::error::Result;
 
@@ -27,15 +27,16 @@ impl AlertStore for SqliteStore {
     }
 
     async fn change_alerts(&self, changes: Vec<AlertChange>) -> Result<Vec<bool>> {
-        self.write(move |batch| changes.iter().map(|change| change_one(batch, change)).collect()).await
+        self.write_about(Topic::Alerts, move |batch| changes.iter().map(|change| change_one(batch, change)).collect())
+            .await
     }
 
     async fn care_for_alert(&self, params: CareForAlert) -> Result<bool> {
-        self.write(move |batch| care_for(batch, &params)).await
+        self.write_about(Topic::Alerts, move |batch| care_for(batch, &params)).await
     }
 
     async fn post_notices(&self, params: PostNotices) -> Result<u64> {
-        self.write(move |batch| {
+        self.write_about(Topic::Alerts, move |batch| {
             let mut posted = 0;
             for (sink, notice) in &params.notices {
                 posted += post(batch, sink, notice, params.now)?;
@@ -50,7 +51,7 @@ impl AlertStore for SqliteStore {
     }
 
     async fn settle_notice(&self, params: SettleNotice) -> Result<bool> {
-        self.write(move |batch| settle(batch, &params)).await
+        self.write_about(Topic::Alerts, move |batch| settle(batch, &params)).await
     }
 
     async fn list_sinks(&self) -> Result<Vec<SinkView>> {

@@ -37,7 +37,7 @@ pub fn row_id(alert: &Alert) -> String {
 fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
     let (alert, care) = (&view.alert, &view.care);
     html! {
-        tr role="row" id=(row_id(alert)) {
+        tr role="row" id=(row_id(alert)) data-href=(alert.page().path()) {
             td role="cell" {
                 @if care.snoozed_at(now).is_some() {
                     (state("snoozed", Glyph::Muted, Tone::Quiet))
@@ -148,9 +148,9 @@ fn actions(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
         let mut query = form_urlencoded::Serializer::new(String::new());
         format!("/alerts/change?{}", query.append_pair("verb", "snooze").append_pair("alert", key).finish())
     };
-    let press = |label: &str, fields: &[(&str, &str)]| {
+    let press = |label: &str, fields: &[(&str, &str)], key: Option<&str>| {
         let (action, class) = ("/alerts/change", "small");
-        button(visitor, &Button { action, label, role: Role::Operator, fields, class, key: None })
+        button(visitor, &Button { action, label, role: Role::Operator, fields, class, key })
     };
     let line = |verb: &str, flags: &str| format!("redrive alert {verb} {}{flags}", quoted(key));
     let mut lines = Vec::new();
@@ -165,11 +165,11 @@ fn actions(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
     lines.push(("Assign me", line("assign", &format!(" --to {}", quoted(me)))));
     html! {
         div.actions {
-            @if to_see { (press("Acknowledge", &[("verb", "acknowledge"), ("alert", key)])) }
-            @if is_snoozed { (press("Wake", &[("verb", "wake"), ("alert", key)])) }
-            @else if alert.is_firing() { (link(visitor, Role::Operator, &snooze, "Snooze…", "small", None)) }
+            @if to_see { (press("Acknowledge", &[("verb", "acknowledge"), ("alert", key)], None)) }
+            @if is_snoozed { (press("Wake", &[("verb", "wake"), ("alert", key)], Some("m"))) }
+            @else if alert.is_firing() { (link(visitor, Role::Operator, &snooze, "Snooze…", "small", Some("m"))) }
             @if care.owner.as_deref() != Some(me) {
-                (press("Assign me", &[("verb", "assign"), ("alert", key), ("owner", me)]))
+                (press("Assign me", &[("verb", "assign"), ("alert", key), ("owner", me)], Some("a")))
             }
             (commands(&lines))
         }

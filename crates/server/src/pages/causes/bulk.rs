@@ -20,26 +20,35 @@ use crate::error::ApiError;
 /// What can be done to those that are ticked.
 pub fn bar(visitor: &Visitor) -> Markup {
     let [lacks, admin] = [Role::Operator, Role::Admin].map(|role| visitor.lacks(role));
-    let asks = |verb: &str, label: &str, counted: &str, key: Option<&str>, lacks: Option<&str>| {
+    let press = |verb: &str, label: &str, counted: &str, key: Option<&str>, in_more: bool| {
+        let lacks = if verb == "discard" { admin.as_deref() } else { lacks.as_deref() };
+        // What is not taken back at once is asked for.
+        let asks = Some("/causes/ask").filter(|_| !matches!(verb, "assign" | "resolve"));
         html! {
-            button.small name="verb" value=(verb) formaction="/causes/ask" disabled[lacks.is_some()] title=[lacks] data-key=[key] data-label=(counted) {
+            button.small.in-more[in_more] name="verb" value=(verb) formaction=[asks] disabled[lacks.is_some()] title=[lacks] data-key=[key] data-label=(counted) {
                 (label)
             }
         }
     };
+    let further = [
+        ("resolve", "Resolve", "Resolve #", "e"),
+        ("mute", "Mute…", "Mute #…", "m"),
+        ("discard", "Discard their letters…", "Discard the letters of #…", ""),
+        ("merge", "Merge…", "Merge #…", ""),
+    ];
     html! {
         div.bulk data-selection="" {
             b data-count="" { "Tick causes, then:" }
             span.actions {
-                @for (verb, label, counted, key) in [("assign", "Assign me", "Assign me #", "a"), ("resolve", "Resolve", "Resolve #", "e")] {
-                    button.small name="verb" value=(verb) disabled[lacks.is_some()] title=[lacks.as_deref()] data-key=(key) data-label=(counted) {
-                        (label)
-                    }
+                (press("assign", "Assign me", "Assign me #", Some("a"), false))
+                (press("replay", "Try or replay…", "Try or replay #…", Some("t r"), false))
+                @for (verb, label, counted, key) in further {
+                    (press(verb, label, counted, Some(key).filter(|key| !key.is_empty()), true))
                 }
-                (asks("mute", "Mute…", "Mute #…", Some("m"), lacks.as_deref()))
-                (asks("replay", "Try or replay…", "Try or replay #…", Some("t r"), lacks.as_deref()))
-                (asks("discard", "Discard their letters…", "Discard the letters of #…", None, admin.as_deref()))
-                (asks("merge", "Merge…", "Merge #…", None, lacks.as_deref()))
+                // What has no room in the bar of a phone.
+                details.menu.narrow { summary.button.small { "More" } ul {
+                    @for (verb, label, counted, _) in further { li { (press(verb, label, counted, None, false)) } }
+                } }
             }
             @match (&lacks, &admin) {
                 (Some(lacks), _) => span.fact { (lacks) },

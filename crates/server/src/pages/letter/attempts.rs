@@ -68,14 +68,14 @@ fn row(failure: &Failure, waited: &str, replays: &[&ReplayView], now: Timestamp)
                     Some(ms) => { (ms) " ms" } None => { span.muted { "not known" } }
                 }
             }
-            td role="cell" {
+            td role="cell" data-l="status" {
                 @match failure.http_status {
                     Some(status) => { (status) } None => { span.muted { "none" } }
                 }
             }
-            td role="cell" { (name(failure.stage.as_deref().unwrap_or("none"))) }
-            td role="cell" { (name(failure.proxy.as_deref().unwrap_or("none"))) }
-            td role="cell" {
+            td role="cell" data-l="stage" { (name(failure.stage.as_deref().unwrap_or("none"))) }
+            td role="cell" data-l="proxy" { (name(failure.proxy.as_deref().unwrap_or("none"))) }
+            td role="cell" data-l="saved" {
                 @match failure.kept_payload() {
                     Some(payload) if payload.truncated => { "its beginning" }
                     Some(_) => { "yes" }

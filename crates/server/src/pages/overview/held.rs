@@ -53,7 +53,7 @@ fn held_row(visitor: &Visitor, view: &BreakerView, now: Timestamp) -> Markup {
             td role="cell" {
                 span.cut title=[why.as_deref()] { (text(why.as_deref().unwrap_or("it failed too often"))) }
             }
-            td.nowrap role="cell" { (instant(breaker.waits_since(), now)) }
+            td.nowrap role="cell" data-l="since" { (instant(breaker.waits_since(), now)) }
             td.nowrap role="cell" {
                 @if breaker.open_until.since(now) > FOR_GOOD { span.muted { "by hand only" } } @else { (ahead(breaker.open_until, now)) }
             }

@@ -160,6 +160,21 @@ fn without_name<'a>(summary: &'a str, pipeline: Option<&PipelineName>) -> &'a st
     pipeline.and_then(|name| summary.strip_prefix(name.as_str())?.strip_prefix(": ")).unwrap_or(summary)
 }
 
+/// What keys do to a cause: take it, end it, mute it, try a fix of it.
+fn by_keys(visitor: &Visitor, cause: &CauseView) -> Markup {
+    let (action, role) = (format!("/causes/{}/change", cause.id), Role::Operator);
+    let press = |label: &str, fields: &[(&str, &str)], key: &str| {
+        button(visitor, &Button { action: &action, label, role, fields, class: "", key: Some(key) })
+    };
+    let was = cause.owner.as_deref().unwrap_or_default();
+    html! {
+        (press("Assign me", &[("verb", "assign"), ("owner", visitor.caller.name()), ("was", was)], "a"))
+        (press("Resolve", &[("verb", "resolve")], "e"))
+        (link(visitor, role, &format!("{action}?verb=mute"), "Mute…", "", Some("m")))
+        (link(visitor, role, &format!("/replays/new?cause={}", cause.id), "Try a fix", "", Some("t")))
+    }
+}
+
 fn need_cause(visitor: &Visitor, cause: &CauseView, is_first: bool, now: Timestamp) -> Markup {
     html! {
         li id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
@@ -177,6 +192,8 @@ fn need_cause(visitor: &Visitor, cause: &CauseView, is_first: bool, now: Timesta
                 }
             }
             span.fact.when { (ago(cause.last_seen, now)) }
+            // What can be done by keys alone, without leaving the list.
+            div hidden { (by_keys(visitor, cause)) }
             @if is_first {
                 (link(visitor, Role::Operator, &format!("/replays/new?cause={}", cause.id), "Try a fix", "small primary", Some("t")))
             } @else { a.button.small href={ "/causes/" (cause.id) } { "Open cause" } }

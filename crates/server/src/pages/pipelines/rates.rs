@@ -35,9 +35,9 @@ pub fn section(
         section aria-labelledby=(id) {
             (section_head(id, title, "failed of attempts, 24 h"))
             @if rates.is_empty() { p.empty { (none) } }
-            @else { table.rates role="table" { tbody role="rowgroup" {
+            @else { table.rates role="table" { tbody role="rowgroup" id={ (id) "-rows" } data-rows=(SHOWN) {
                 @for (value, all, failed) in rates.iter().take(SHOWN) {
-                    tr role="row" {
+                    tr role="row" id={ (id) "-" (&blake3::hash(value.as_bytes()).to_hex()[..12]) } {
                         th role="rowheader" scope="row" { (name(if value.is_empty() { "none" } else { value })) }
                         td.num role="cell" {
                             (count(*failed)) " of " (count(*all)) " "

@@ -25,9 +25,9 @@ pub fn section(
         section aria-labelledby="workers" {
             (section_head("workers", "Workers", &fact))
             @if own.is_empty() { p.empty { "No worker knows this pipeline." } }
-            ul.log {
+            ul.log #workers-rows data-rows="" {
                 @for (worker, runs) in own {
-                    li {
+                    li id={ "worker-" (worker.id) } {
                         span { @if worker.is_at_work(now) { "at work" } @else { "gone" } }
                         span {
                             (name(&worker.host)) " " (worker.pid) ", heard of " (length(worker.seen_at, now)) " ago, "

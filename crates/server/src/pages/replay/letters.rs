@@ -116,7 +116,7 @@ pub fn list(
                     (columns(&[
                         column("Letter"), column("Outcome"), column("Cause"), column("From"), column("Ended"),
                     ]))
-                    tbody role="rowgroup" #replay-letters data-rows="" {
+                    tbody role="rowgroup" #replay-letters data-rows=(LIMIT) {
                         @for letter in &letters.items {
                             tr role="row" id={ "letter-" (letter.id) } data-href={ "/letters/" (letter.id) } {
                                 th role="rowheader" scope="row" {

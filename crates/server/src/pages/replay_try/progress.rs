@@ -46,7 +46,7 @@ fn under_way(visitor: &Visitor, newest: &Newest, (here, now): (&str, Timestamp))
     let is_elsewhere = waiting + leased > 0;
     let all = of.max(tried);
     html! {
-        p.headline role="status" {
+        p.headline {
             b { (part_of(recovered as i64, tried as i64)) " would recover" } ", " (count((all - tried) as i64)) " to go"
             span.fact {
                 (part_of(tried as i64, all as i64)) " tried in " (length(newest.kept.created_at, now))

@@ -1,5 +1,8 @@
 // How pages look: nothing is cut off, nothing is unreadable, nothing that strangers wrote is more than text.
-import { check, faultsOf, LOOKS, windowOf } from "../browser.mjs";
+import { ask, check, faultsOf, LOOKS, windowOf } from "../browser.mjs";
+
+// Where people are most of the time: every look of these is looked at thoroughly.
+const MAIN = ["overview", "causes", "cause", "letters", "letter", "replay-new", "alerts", "pipeline"];
 
 export const looks = {
   async "no page is wider than its window, and axe finds nothing"({ base, pages, visit }) {
@@ -9,12 +12,47 @@ export const looks = {
       const { page, leave } = await visit(windowOf(look));
       for (const [name, path] of Object.entries(pages)) {
         await page.goto(base + path);
-        // Each colour scheme once, each width once.
-        const faults = await faultsOf(page, { thoroughly: (width === 1280) === (colours === "light") });
+        // The others: each colour scheme once, each width once.
+        const faults = await faultsOf(page, { thoroughly: MAIN.includes(name) || (width === 1280) === (colours === "light") });
         found.push(...faults.map((fault) => `${name} at ${width}: ${fault}`));
       }
       await leave();
     }
+    check(!found.length, found.join("\n"));
+  },
+
+  async "lists with rows, forms, questions and mistakes are as readable as the rest"({ open }) {
+    const { base, api, cause, letters, visit } = await open(6);
+    await ask(`alarm ${base}`);
+    const { id } = (await api("/replays", { letters: { ids: [letters[0].id] }, name: "watched" })).replay;
+    const paths = [
+      "/login", "/causes/ffffffff", "/letters?since=never", "/alerts", "/replays", `/replays/${id}`, "/causes?tab=muted", "/search?q=nothing-is-like-that",
+      ...["resume", "cancel", "rate"].map((verb) => `/replays/${id}/change?verb=${verb}`), "/alerts/change?verb=snooze&alert=rate/shop",
+      ...["note", "split"].map((verb) => `/causes/${cause}/change?verb=${verb}`), "/breakers/turn?verb=close&target=shop.example&pipeline=shop",
+    ];
+    const { page, leave } = await visit(windowOf([390, "light"]), (what) => /status of 40\d/.test(what));
+    const found = [];
+    const look = async (name) => found.push(...(await faultsOf(page)).map((fault) => `${name}: ${fault}`));
+    for (const path of paths) {
+      await page.goto(base + path);
+      await look(path);
+    }
+    await page.goto(`${base}/causes`);
+    await page.locator("[name=id]").first().check();
+    const bar = page.locator(".bulk .actions > :visible");
+    check((await bar.count()) <= 3, `a phone has room for three, not ${await bar.count()}`);
+    await look("/causes with one that is ticked");
+    await page.locator(".bulk summary", { hasText: "More" }).click();
+    await page.getByRole("button", { name: "Merge 1…" }).waitFor();
+    await page.getByRole("button", { name: "Try or replay 1…" }).click();
+    await page.waitForURL(/\/causes\/ask|\/replays\/new/);
+    await look("what is asked before causes are replayed");
+    await page.goto(`${base}/letters/${letters[1].id}`);
+    await page.locator("#input").fill('{"url": "https://shop.example/other"}');
+    await page.getByRole("button", { name: "See what changes…" }).click();
+    await page.waitForURL(/\/edit/);
+    await look("what an edit changes");
+    await leave();
     check(!found.length, found.join("\n"));
   },
 
