@@ -94,9 +94,10 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let from = query.one("cursor").map_or(Ok(0), str::parse::<usize>).ok().filter(|from| *from <= FURTHEST);
     let from = from.ok_or_else(|| Problem::from(ApiError::invalid("cursor", "expected a number of causes")))?;
     let shown = Shown { tab, sort, from };
-    let told = async { Ok(did::told(&app, &visitor, None).await?) };
-    let (told, read) =
-        tokio::join!(part::read(told), part::read(list(&app, &visitor, &shown, pipeline.clone(), owner)));
+    let (told, read) = tokio::join!(
+        part::read(did::told(&app, &visitor, None)),
+        part::read(list(&app, &visitor, &shown, pipeline.clone(), owner)),
+    );
     let (told, read, here) = (told?.unwrap_or_default(), read?, without_told(&visitor.here));
     let number = read.as_ref().ok().map(|(causes, more)| (from + causes.len(), *more));
     let listed = async {

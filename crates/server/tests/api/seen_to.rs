@@ -145,7 +145,7 @@ async fn what_a_viewer_may_not_do_is_there_and_says_what_it_needs() {
     let eve = server.token("eve", Role::Viewer, &[]).await;
     let browser = Browser::signed_in(&server, &eve).await;
     let pages = [
-        ("/".to_owned(), vec!["Acknowledge", "Try a fix", "Probe", "Close…", "Hold…"], "operator"),
+        ("/".to_owned(), vec!["Acknowledge", "Replay…", "Probe", "Close…", "Hold…"], "operator"),
         ("/alerts".to_owned(), vec!["Acknowledge", "Snooze…", "Assign me"], "operator"),
         ("/replays".to_owned(), vec!["Acknowledge"], "operator"),
         (format!("/replays/{replay}"), vec!["Resume…", "Change rate…", "Cancel…"], "operator"),

@@ -12,7 +12,7 @@ use super::super::fields::{Done, Fields, once, own_path, with_said};
 use super::super::parts::{commands_of_ticked, quoted};
 use super::super::problem::Problem;
 use super::super::visitor::Visitor;
-use super::did::{one, take_back, told_at, without_told};
+use super::did::{Did, one, take_back, told_at, without_told};
 use super::read;
 use crate::app::App;
 use crate::error::ApiError;
@@ -80,7 +80,7 @@ pub async fn change(State(app): State<App>, visitor: Visitor, fields: Fields) ->
     .await
 }
 
-async fn all(app: &App, visitor: &Visitor, ids: &[CauseId], fields: &Fields) -> Result<Vec<super::did::Did>, Problem> {
+async fn all(app: &App, visitor: &Visitor, ids: &[CauseId], fields: &Fields) -> Result<Vec<Did>, Problem> {
     let verb = fields.one("verb").unwrap_or_default();
     let mut said = match verb {
         "mute" => filled(fields, &["until"]),
@@ -106,12 +106,7 @@ pub fn per_hour(fields: &Fields) -> Result<Option<u32>, Problem> {
 }
 
 /// All become part of the first.
-async fn merge(
-    app: &App,
-    visitor: &Visitor,
-    into: &CauseId,
-    others: &[CauseId],
-) -> Result<Vec<super::did::Did>, Problem> {
+async fn merge(app: &App, visitor: &Visitor, into: &CauseId, others: &[CauseId]) -> Result<Vec<Did>, Problem> {
     let mut merged = None;
     for id in others {
         merged = Some(one(app, visitor, id, json!({ "verb": "merge", "into": into })).await?.0);

@@ -28,8 +28,8 @@ where
     if needs.is_empty() {
         return Ok(nothing(look.pipelines().await?, pipeline));
     }
-    // One thing is what most people want to do next. What has no saved page cannot be tried.
-    let is_fixable = |need: &Need| matches!(need, Need::Cause(cause) if cause.dead > 0 && cause.saved > 0);
+    // One thing is what most people want to do next.
+    let is_fixable = |need: &Need| matches!(need, Need::Cause(cause) if cause.dead > 0);
     let first = needs.iter().position(is_fixable);
     Ok(html! {
         section aria-labelledby="needs" {
@@ -195,7 +195,9 @@ fn need_cause(visitor: &Visitor, cause: &CauseView, is_first: bool, now: Timesta
             // What can be done by keys alone, without leaving the list.
             div hidden { (by_keys(visitor, cause)) }
             @if is_first {
-                (link(visitor, Role::Operator, &format!("/replays/new?cause={}", cause.id), "Try a fix", "small primary", Some("t")))
+                // What has no saved page cannot be tried.
+                @let (label, key) = if cause.saved > 0 { ("Try a fix", "t") } else { ("Replay…", "r") };
+                (link(visitor, Role::Operator, &format!("/replays/new?cause={}", cause.id), label, "small primary", Some(key)))
             } @else { a.button.small href={ "/causes/" (cause.id) } { "Open cause" } }
         }
     }
