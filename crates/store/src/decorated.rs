@@ -249,6 +249,9 @@ decorate! {
         joined_since(id: ReplayId) -> u64;
         replays_of(job: JobId, limit: u32) -> Vec<ReplayView>;
         list_replay_letters(params: ListReplayLetters) -> Page<ReplayLetter>;
+        list_refailed(params: ListRefailed) -> Page<ReplayLetter>;
+        other_causes(id: ReplayId, limit: u32) -> Vec<(CauseId, u64)>;
+        oldest_running(id: ReplayId) -> Option<RunningLetter>;
         forget_replays(params: ForgetReplays) -> bool;
         claim_auto_replay(params: ClaimAutoReplay) -> bool;
     }
@@ -298,6 +301,7 @@ decorate! {
     }
     TryStore {
         open_try(params: OpenTry) -> ();
+        note_try(id: TryId, outcome: Value) -> bool;
         note_tried(id: TryId, letters: Vec<TriedLetter>) -> bool;
         add_to_try(id: TryId, letters: Vec<LetterToTry>) -> ();
         lease_tried(params: LeaseTried) -> Vec<JobId>;

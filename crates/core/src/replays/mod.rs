@@ -1,12 +1,13 @@
 //! Replays: sending dead letters through their pipeline again, in growing steps, and stopping when they fail again.
 //!
-//! - `letters`: which letters go, and from what they are worked on
+//! - `letters`: which letters go, and from what they are worked on; `drift`: what is different from a plan that was seen
 //! - `pace`: what is sent when, and when to stop
 //! - `changes`: what people do to a replay
 //! - `tries`: what was found out without settling anything
 //! - `withdraw`: what a letter is after it was taken back
 
 mod changes;
+mod drift;
 mod letters;
 mod pace;
 mod tries;
@@ -19,11 +20,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::changes::{NextReplay, ReplayChange, StepChange, changed, paused_itself};
+pub use self::drift::PlanDrift;
 pub use self::letters::{
     Automatic, CHOSEN_AT_ONCE_MAX, LetterFacts, Outgoing, ReplayPlan, SavedPayload, Source, Wish, outgoing, treat,
 };
 pub use self::pace::{Advance, HANDFUL, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed, sent};
-pub use self::tries::{SAMPLES_MAX, TRY_KEPT, TriedDetails, TriedWith, TryOutdated, outdated, record_of};
+pub use self::tries::{
+    SAMPLES_MAX, TRY_BEAT, TRY_KEPT, TriedDetails, TriedWith, TryOutdated, is_abandoned, outdated, record_of,
+};
 pub use self::withdraw::{Sent, Withdrawn, withdrawn};
 use crate::failures::Reason;
 use crate::time::Timestamp;

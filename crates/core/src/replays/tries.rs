@@ -15,6 +15,17 @@ use crate::time::Timestamp;
 /// How long a try is kept.
 pub const TRY_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
+/// How often who runs a try says that they still do.
+pub const TRY_BEAT: Duration = Duration::from_secs(5);
+
+/// After how much silence nobody is taken to run it any more.
+const TRY_SILENCE: Duration = Duration::from_secs(30);
+
+/// Whether nobody runs a try any more, by when they last said that they do; of who says nothing it is not known.
+pub fn is_abandoned(seen_at: Option<Timestamp>, now: Timestamp) -> bool {
+    seen_at.is_some_and(|seen_at| now.since(seen_at) > TRY_SILENCE)
+}
+
 /// The versions of definitions that letters were tried with; nothing for a pipeline whose definition has none.
 pub type TriedWith = BTreeMap<PipelineName, Option<DefinitionVersion>>;
 
@@ -143,6 +154,14 @@ mod tests {
     fn with(version: &str) -> TriedWith {
         let name: PipelineName = "shop".parse().expect("a name");
         BTreeMap::from([(name, Some(DefinitionVersion::new(version)))])
+    }
+
+    #[test]
+    fn who_is_silent_for_long_runs_a_try_no_more() {
+        let at = |secs: i64| Timestamp::from_millis(secs * 1_000);
+        assert!(!is_abandoned(Some(at(100)), at(110)) && !is_abandoned(None, at(1_000)));
+        assert!(is_abandoned(Some(at(100)), at(131)));
+        assert!(!is_abandoned(Some(at(100)), at(50)), "a clock that was ahead says nothing");
     }
 
     #[test]

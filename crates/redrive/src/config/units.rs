@@ -72,6 +72,21 @@ pub fn rate(text: &str) -> Result<f64, String> {
     if number.is_finite() && number > 0.0 { Ok(number / secs) } else { Err(wrong()) }
 }
 
+/// Writes a rate as a person would: `20/s`, or `100/m` where that is the same, and no longer than need be.
+pub fn written_rate(per_second: f64) -> String {
+    const LONGEST: usize = "100.5/s".len();
+    let exact = format!("{per_second}/s");
+    let in_unit = |(secs, unit): (f64, &str)| {
+        let number = (per_second * secs).round();
+        let text = format!("{number}/{unit}");
+        (number >= 1.0 && rate(&text) == Ok(per_second)).then_some(text)
+    };
+    match exact.len() <= LONGEST {
+        true => exact,
+        false => [(60.0, "m"), (3_600.0, "h")].into_iter().find_map(in_unit).unwrap_or(exact),
+    }
+}
+
 /// Reads a rate, or `none` for no limit.
 pub fn rate_or_none(text: &str) -> Result<Option<f64>, String> {
     match text {
@@ -145,6 +160,14 @@ impl<'de> Deserialize<'de> for Size {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_written_as_it_was_said() {
+        for text in ["20/s", "100/m", "500/h", "2.5/s", "1/s", "7/h"] {
+            assert_eq!(written_rate(rate(text).expect("a rate")), text);
+        }
+        assert_eq!(written_rate(rate("60/m").expect("a rate")), "1/s");
+    }
 
     #[test]
     fn waits() {

@@ -10,6 +10,7 @@ use super::{Glance, Look, SelfPaused};
 use crate::config::Setting;
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::replays::OPEN_REPLAYS;
 
 /// Causes that are counted for the head of a page.
 pub(super) const CAUSES_MAX: u32 = 100;
@@ -73,7 +74,8 @@ impl Redrive {
 
     /// Replays that paused themselves and that nobody has seen to: neither resumed nor cancelled, nor acknowledged by their alert.
     pub async fn self_paused_replays(&self, covers: impl Fn(&PipelineName) -> bool) -> Result<Vec<SelfPaused>, Error> {
-        let mut replays = self.open_replays(&covers).await?;
+        let mut replays = self.store.list_replays(OPEN_REPLAYS).await?.items;
+        replays.retain(|replay| replay.pipelines.iter().all(&covers));
         replays.retain(|replay| paused_itself(replay.state, replay.why.as_deref()));
         if replays.is_empty() {
             return Ok(Vec::new());

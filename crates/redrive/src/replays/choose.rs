@@ -1,11 +1,18 @@
 //! From what a caller asks for to what a replay does: what to work from and what it is called.
 
+use std::collections::BTreeMap;
+
 use redrive_core::jobs::Input;
 use redrive_core::replays::{ReplayMode, Wish};
-use redrive_store::contract::Selection;
+use redrive_store::contract::{CountDead, DeadBy, Selection};
 
 use super::error::ReplayError;
+use crate::engine::Redrive;
+use crate::error::Error;
 use crate::pipeline::Pipeline;
+
+/// Letters that were named whose targets are looked at.
+const NAMED_MAX: usize = 100;
 
 /// What is wanted of a replay of letters of these pipelines: what is asked for, if that can be, or else what suits each letter.
 /// Pipelines whose handlers can work from saved payloads, also if inputs were changed since, are known by it, and the fields that
@@ -58,6 +65,28 @@ pub fn describe(selection: &Selection) -> String {
     ];
     let said: Vec<String> = parts.into_iter().flatten().collect();
     if said.is_empty() { "by time".to_owned() } else { said.join(", ") }
+}
+
+impl Redrive {
+    /// The targets of letters, most first, with how many letters each has: at most so many of them. Of letters that were named one by
+    /// one, the first are looked at.
+    pub async fn targets_of(&self, selection: &Selection, limit: u32) -> Result<Vec<(Option<String>, u64)>, Error> {
+        if selection.ids.is_empty() {
+            let count = CountDead { filter: selection.filter.clone(), by: DeadBy::Target, limit };
+            let counted = self.store.count_dead(count).await?;
+            return Ok(counted.into_iter().map(|row| (row.value, row.count.unsigned_abs())).collect());
+        }
+        let mut targets = BTreeMap::<Option<String>, u64>::new();
+        for id in selection.ids.iter().take(NAMED_MAX) {
+            if let Some(letter) = self.store.get_dead(*id).await? {
+                *targets.entry(letter.target).or_default() += 1;
+            }
+        }
+        let mut targets: Vec<_> = targets.into_iter().collect();
+        targets.sort_by_key(|(_, letters)| std::cmp::Reverse(*letters));
+        targets.truncate(limit as usize);
+        Ok(targets)
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Draft rules of fields: tried over saved pages, checked against pages that worked, shown as the change of `redrive.toml` that they are,
 //! and never saved.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use redrive_core::good::GoodPage;
 use redrive_core::ids::PipelineName;
 use redrive_store::contract::FindGood;
 use serde::{Deserialize, Serialize};
@@ -158,6 +159,12 @@ fn line(name: &str, field: &Field) -> String {
     }
 }
 
+/// The rules of a definition as it was kept, if it has some.
+fn rules_of(text: &str) -> Option<Rules> {
+    let kept: serde_json::Value = serde_json::from_str(text).ok()?;
+    serde_json::from_value(kept.get("pipeline")?.get("extract")?.clone()).ok()
+}
+
 impl Redrive {
     /// Reads pages that worked by the rules of a configuration and by drafted ones, and says whether they give the same.
     pub async fn check_good(
@@ -170,11 +177,35 @@ impl Redrive {
         let (Some(before), Some(after)) = (rules(with.setting), rules(drafted)) else {
             return Ok(GoodCheck::default());
         };
+        self.check_pages((with, pipeline), |_| Some(before.clone()), &after).await
+    }
+
+    /// Reads pages that worked by the rules of a configuration and by those that each of them worked by, as far as these are known, and
+    /// says whether they give the same.
+    pub async fn check_good_since(&self, with: &Comparing<'_>, pipeline: &PipelineName) -> Result<GoodCheck, Error> {
+        let rules = with.setting.config.pipeline.get(pipeline).and_then(|known| known.extract.clone());
+        let Some(after) = rules else { return Ok(GoodCheck::default()) };
+        let seen = self.store.list_definitions(Some(pipeline.clone())).await?;
+        let known: HashMap<String, Rules> = seen
+            .into_iter()
+            .filter_map(|seen| Some((seen.version.as_str().to_owned(), rules_of(&seen.text)?)))
+            .collect();
+        let before = |page: &GoodPage| known.get(page.rules.as_ref()?).cloned();
+        self.check_pages((with, pipeline), before, &after).await
+    }
+
+    /// Reads pages that worked by rules of each and by other ones.
+    async fn check_pages(
+        &self,
+        (with, pipeline): (&Comparing<'_>, &PipelineName),
+        before: impl Fn(&GoodPage) -> Option<Rules>,
+        after: &Rules,
+    ) -> Result<GoodCheck, Error> {
         let find = FindGood { pipeline: pipeline.clone(), target: None, cause: None, limit: CHECKED_MAX };
         let (mut check, mut fields) = (GoodCheck::default(), BTreeSet::new());
         for page in self.store.good_pages(find).await? {
-            let Some(differ) = crate::compare::differ(with.vault, &page.payload, before.clone(), after.clone()).await
-            else {
+            let Some(before) = before(&page) else { continue };
+            let Some(differ) = crate::compare::differ(with.vault, &page.payload, before, after.clone()).await else {
                 continue;
             };
             check.of += 1;
@@ -234,6 +265,20 @@ mod tests {
         assert_eq!(version(&changed), version(&written));
         assert_ne!(version(&changed), version(&setting));
         assert!(version(&setting).is_some());
+    }
+
+    #[test]
+    fn rules_are_read_from_a_definition_as_it_is_kept() {
+        let setting = setting();
+        let section = crate::config::Config::parse(&setting.config.text, std::path::Path::new("redrive.toml"));
+        let own = section.expect("read").pipeline.remove(&"shop".parse().expect("a name")).expect("there").extract;
+        let file: toml::Table = toml::from_str(&setting.config.text).expect("a file");
+        let written = serde_json::to_value(&file["pipeline"]["shop"]).expect("JSON");
+        let kept = redrive_core::definitions::define(&written, &BTreeMap::new(), &Default::default());
+        let read = rules_of(&kept.text).expect("rules");
+        let by_name = |rules: Rules| rules.fields.0.into_iter().collect::<BTreeMap<_, _>>();
+        assert_eq!(format!("{:?}", by_name(read)), format!("{:?}", by_name(own.expect("rules"))));
+        assert!(rules_of("{}").is_none() && rules_of("no").is_none());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::hand_on::HandedOn;
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, TryId};
 use redrive_core::jobs::{Input, LeasedJob};
-use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, record_of, treat};
+use redrive_core::replays::{Exclusion, ReplayMode, TriedDetails, is_abandoned, record_of, treat};
 use redrive_core::secrets::Secrets;
 use redrive_core::settlements::Outcome;
 use redrive_store::contract::{
@@ -170,6 +170,10 @@ impl Redrive {
             return Ok(true);
         }
         let known = known_of(&kept);
+        if known.here && is_abandoned(known.seen_at, self.now()) {
+            self.cut_off(&kept).await?;
+            return Ok(true);
+        }
         let any = OpenInTry { id, pipelines: Vec::new(), group: None, limit: 1 };
         if known.here || self.store.open_in_try(any).await? > 0 {
             return Ok(false);
@@ -199,8 +203,18 @@ impl Redrive {
         }
     }
 
+    /// Ends a try that nobody runs any more, with what was tried by then.
+    async fn cut_off(&self, kept: &TryView) -> Result<(), Error> {
+        let why = Some("the process that ran it stopped".to_owned());
+        self.end_try_as(kept, Tried { stopped: true, why, ..self.summary(kept).await? }).await
+    }
+
     async fn end_try(&self, kept: &TryView, stopped: bool) -> Result<(), Error> {
-        let (id, tried) = (kept.id, Tried { stopped, ..self.summary(kept).await? });
+        self.end_try_as(kept, Tried { stopped, ..self.summary(kept).await? }).await
+    }
+
+    async fn end_try_as(&self, kept: &TryView, tried: Tried) -> Result<(), Error> {
+        let id = kept.id;
         let outcome = serde_json::to_value(&tried).map_err(|error| Error::Internal(error.to_string()))?;
         Ok(self.store.end_try(id, outcome, self.now()).await?)
     }
@@ -208,7 +222,7 @@ impl Redrive {
     /// What came of a try so far: how many would recover, and for what the others would still fail.
     pub(super) async fn summary(&self, kept: &TryView) -> Result<Tried, Error> {
         let (id, known) = (kept.id, known_of(kept));
-        let mut tried = Tried { id: Some(id), here: false, for_workers: false, ..known };
+        let mut tried = Tried { id: Some(id), here: false, seen_at: None, for_workers: false, ..known };
         let mut groups = HashMap::<String, Remaining>::new();
         let mut cursor = None;
         loop {

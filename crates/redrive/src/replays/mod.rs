@@ -23,6 +23,7 @@ mod verbs;
 use std::collections::BTreeSet;
 
 use redrive_core::definitions::Pins;
+use redrive_core::failures::Reason;
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::replays::{ReplayPlan, ReplayState, Wish};
 pub use redrive_store::contract::NewReplay;
@@ -53,16 +54,24 @@ pub fn pins(pipelines: &[Pipeline]) -> Pins {
 impl Redrive {
     /// What a replay would send, and what not; nothing happens.
     pub async fn plan_replay(&self, selection: &Selection, wish: &Wish) -> Result<ReplayPlan, Error> {
+        Ok(self.plan_replays(selection, std::slice::from_ref(wish)).await?.pop().unwrap_or_default())
+    }
+
+    /// What replays of the same letters would send, each by its wish, in their order: the letters are looked at once. At most one try
+    /// is named among them.
+    pub async fn plan_replays(&self, selection: &Selection, wishes: &[Wish]) -> Result<Vec<ReplayPlan>, Error> {
         check(selection)?;
+        let is_close = |reason: &Reason| wishes.iter().any(|wish| wish.looks_closely_at().contains(reason));
         let params = SurveyLetters {
             selection: selection.clone(),
-            closely: wish.looks_closely_at(),
-            automatic: wish.automatic.is_some(),
-            tried: wish.tried,
-            lacking: wish.asks_for_lost(),
+            closely: Reason::ALL.iter().copied().filter(is_close).collect(),
+            automatic: wishes.iter().any(|wish| wish.automatic.is_some()),
+            tried: wishes.iter().find_map(|wish| wish.tried),
+            lacking: wishes.iter().any(Wish::asks_for_lost),
             host: host().to_owned(),
         };
-        Ok(ReplayPlan::of(&self.store.survey_letters(params).await?, wish))
+        let surveyed = self.store.survey_letters(params).await?;
+        Ok(wishes.iter().map(|wish| ReplayPlan::of(&surveyed, wish)).collect())
     }
 
     /// Chooses the letters of a replay and claims them, step by step. A worker sends them; see [`Worker::only_replay`] and

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::draft::Drafted;
+use super::draft::{Drafted, GoodCheck};
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::handler::{Job, Progress};
@@ -59,6 +59,9 @@ pub struct Tried {
     /// While it is under way: whether it is made by who began it, and by nobody who leases its letters.
     #[serde(default, skip_serializing_if = "is_false")]
     pub here: bool,
+    /// While it is made by who began it: when they last said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<Timestamp>,
     /// While it is under way: whether it is for whoever works on its pipelines, wherever that is.
     #[serde(default, skip_serializing_if = "is_false")]
     pub for_workers: bool,
@@ -83,6 +86,9 @@ pub struct Tried {
     /// What would come of one of the letters that would recover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<TriedRecord>,
+    /// Whether pages that worked still give the same record by the rules that were tried, where those are no draft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub good: Option<GoodCheck>,
     /// The draft that was tried, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Drafted>,

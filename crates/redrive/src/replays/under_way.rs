@@ -1,10 +1,11 @@
 //! Trying letters here: a try is begun, so that others see it, and then runs, beside whoever asked for it if they like. It is kept how far
 //! it is, and whoever ends it meanwhile stops it.
 
+use std::convert::Infallible;
 use std::future::Future;
 
 use redrive_core::ids::TryId;
-use redrive_core::replays::{ReplayMode, ReplayPlan, TriedWith, Wish, treat};
+use redrive_core::replays::{ReplayMode, ReplayPlan, TRY_BEAT, TriedWith, Wish, treat};
 use redrive_store::contract::{FindLetters, OpenTry, TriedCount, TryView};
 use redrive_store::{StoreError, host};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +30,8 @@ pub struct BegunTry {
     new: NewTry,
     wish: Wish,
     plan: ReplayPlan,
-    draft: Option<Drafted>,
+    /// What others know of it while it is under way.
+    known: Tried,
 }
 
 impl Redrive {
@@ -68,9 +70,10 @@ impl Redrive {
         // Of a draft that is the version that the file has once it is written there: until then no replay takes what recovered.
         let tried_with = defined(pipelines);
         let (of, excluded) = (plan.included, plan.excluded.clone());
-        let known = Tried { here: true, of, excluded, draft: draft.clone(), ..Tried::default() };
+        let seen_at = Some(self.now());
+        let known = Tried { here: true, seen_at, of, excluded, draft: draft.clone(), ..Tried::default() };
         let id = self.open_try(tried_with, &new, &known).await?;
-        Ok(BegunTry { redrive: self.clone(), id, pipelines: pipelines.to_vec(), new, wish, plan, draft })
+        Ok(BegunTry { redrive: self.clone(), id, pipelines: pipelines.to_vec(), new, wish, plan, known })
     }
 
     /// Makes the row of a try, unless the store cannot be written: letters can be tried all the same.
@@ -152,29 +155,53 @@ impl BegunTry {
                 good = good => good,
             }
         };
-        let (tried, good) = tokio::join!(self.letters_tried(&stop, &told), checked);
+        let both = async { tokio::join!(self.letters_tried(&stop, &told), checked) };
+        let (tried, good) = tokio::select! {
+            both = both => both,
+            never = self.beat(&stop) => match never {},
+        };
         let (of, excluded) = (self.plan.included, std::mem::take(&mut self.plan.excluded));
         let mut ended = Tried { of, excluded, stopped: stop.is_cancelled(), ..Tried::default() };
         let went_wrong = match (tried, good) {
             (Ok(tried), good) => {
                 let Tried { tried, recovered, remaining, record, .. } = tried;
                 ended = Tried { tried, recovered, remaining, record, ..ended };
-                match (good, &mut self.draft) {
+                match (good, &mut self.known.draft) {
                     (Ok(good), Some(draft)) => {
                         draft.good = good;
                         None
                     }
-                    (good, _) => good.err(),
+                    (Ok(good), None) => {
+                        ended.good = Some(good).filter(|good| good.of > 0);
+                        None
+                    }
+                    (Err(error), _) => Some(error),
                 }
             }
             (Err(error), _) => Some(error),
         };
-        ended = Tried { id: self.id, draft: self.draft, why: went_wrong.as_ref().map(ToString::to_string), ..ended };
+        ended =
+            Tried { id: self.id, draft: self.known.draft, why: went_wrong.as_ref().map(ToString::to_string), ..ended };
         if let Some(id) = self.id {
             let outcome = serde_json::to_value(&ended).map_err(|error| Error::Internal(error.to_string()))?;
             self.redrive.store.end_try(id, outcome, self.redrive.now()).await?;
         }
         went_wrong.map_or(Ok(ended), Err)
+    }
+
+    /// Says now and then that it is still run, so that others notice when it is no longer; if somebody ended it, it stops.
+    async fn beat(&self, stop: &CancellationToken) -> Infallible {
+        loop {
+            tokio::time::sleep(TRY_BEAT).await;
+            let Some(id) = self.id else { continue };
+            let known = Tried { seen_at: Some(self.redrive.now()), ..self.known.clone() };
+            let Ok(known) = serde_json::to_value(&known) else { continue };
+            match self.redrive.store.note_try(id, known).await {
+                Ok(true) => {}
+                Ok(false) => stop.cancel(),
+                Err(error) => tracing::debug!(%error, "it could not be noted that a try goes on"),
+            }
+        }
     }
 
     async fn letters_tried(&self, stop: &CancellationToken, told: &impl Fn(u64, u64)) -> Result<Tried, Error> {

@@ -155,6 +155,8 @@ pub async fn a_try_changes_nothing_but_itself(store: Shared) {
         (None, json!({"of": 3})),
         "what is known from the beginning"
     );
+    assert!(store.note_try(try_id(1), json!({"of": 4})).await.expect("noted"), "it goes on");
+    assert_eq!(store.get_try(try_id(1)).await.expect("read").expect("there").outcome, json!({"of": 4}));
     store.note_tried(try_id(1), vec![verdict(2, true)]).await.expect("noted");
     store.end_try(try_id(1), json!({"tried": 3}), at(101)).await.expect("ended");
     let kept = store.list_tries(10).await.expect("listed").remove(0);
@@ -162,6 +164,7 @@ pub async fn a_try_changes_nothing_but_itself(store: Shared) {
     assert_eq!((kept.selection, kept.outcome), (all(), json!({"tried": 3})));
     assert_eq!(kept.tried_with[&pipeline()], Some(DefinitionVersion::new("v1")));
     let late = store.note_tried(try_id(1), vec![verdict(0, false)]).await.expect("answered");
+    assert!(!store.note_try(try_id(1), json!({"of": 5})).await.expect("answered"), "nor does it change");
     assert!(!late, "it has ended: what comes late is not kept");
     let page = async |cursor| {
         let params = ListTried { id: try_id(1), limit: 2, cursor };

@@ -77,10 +77,10 @@ pub use payloads::{
 };
 pub use pipelines::{PipelineStore, SetPause};
 pub use replays::{
-    ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
+    ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending, ListRefailed,
     ListReplayLetters, ListReplays, ListSent, NewReplay, OpenReplay, PendingDead, PendingLetter, ReleaseLetters,
-    ReplayGroup, ReplayLetter, ReplayStore, ReplayView, Selection, SendLetter, SendLetters, SentLetter, SetReplay,
-    SurveyLetters, WithdrawLetter, WithdrawLetters,
+    ReplayGroup, ReplayLetter, ReplayStore, ReplayView, RunningLetter, Selection, SendLetter, SendLetters, SentLetter,
+    SetReplay, SurveyLetters, WithdrawLetter, WithdrawLetters,
 };
 pub use rounds::{BeginRound, ListRounds, RoundStore, RoundView};
 pub use sessions::{OpenSession, SessionStore};

@@ -23,6 +23,9 @@ pub trait TryStore {
     /// more is noted.
     async fn note_tried(&self, id: TryId, letters: Vec<TriedLetter>) -> Result<bool>;
 
+    /// Replaces what is known of a try that has not ended; says whether it goes on.
+    async fn note_try(&self, id: TryId, outcome: Value) -> Result<bool>;
+
     /// Adds letters to a try, for whoever leases them to try; those that it has already stay as they are. One that has ended gets none.
     async fn add_to_try(&self, id: TryId, letters: Vec<LetterToTry>) -> Result<()>;
 

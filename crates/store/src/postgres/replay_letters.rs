@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use redrive_core::causes::CauseId;
 use redrive_core::counts::{Delta, Event};
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
@@ -14,7 +15,9 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Conn, args};
 use super::{lanes, replays, rows};
-use crate::contract::{ListPending, PendingLetter, ReleaseLetters, ReplayGroup, SendLetter, SendLetters};
+use crate::contract::{
+    ListPending, PendingLetter, ReleaseLetters, ReplayGroup, RunningLetter, SendLetter, SendLetters,
+};
 
 /// Letters whose turn has not come, in their order. Each pipeline is asked for by itself: the index has them so.
 pub(super) async fn pending(conn: &Conn, params: &ListPending) -> Result<Vec<PendingLetter>, Fault> {
@@ -231,4 +234,29 @@ pub(super) async fn groups(conn: &Conn, (id, limit): &(ReplayId, u32)) -> Result
                JOIN pipeline p ON p.id = l.pipeline LEFT JOIN dead d ON d.id = l.job LEFT JOIN job j ON j.id = l.job
                GROUP BY 1, 2 ORDER BY 1, 2 NULLS FIRST";
     conn.query(sql, args![replay, limit], |row| rows::replay_group(row)).await
+}
+
+/// Letters that failed again that are looked at for their causes.
+const REFAILED_MAX: u32 = 20_000;
+
+/// The causes that letters failed for and had not died of.
+pub(super) async fn other_causes(conn: &Conn, (id, limit): &(ReplayId, u32)) -> Result<Vec<(CauseId, u64)>, Fault> {
+    let (replay, _) = replays::get(conn, *id).await?;
+    let sql = "SELECT a.name, count(*) AS letters
+               FROM (SELECT cause_key, after_key FROM replay_letter WHERE replay = $1 AND state = 'failed' LIMIT $3) l
+               LEFT JOIN cause_key k ON k.id = l.cause_key
+               JOIN cause_key m ON m.id = l.after_key JOIN cause a ON a.id = m.cause
+               WHERE k.cause IS DISTINCT FROM m.cause GROUP BY a.name ORDER BY letters DESC, a.name LIMIT $2";
+    conn.query(sql, args![replay, limit, REFAILED_MAX], |row| Ok((rows::parsed(row, 0)?, row.get(1)?))).await
+}
+
+/// The letter that has been under way for the longest time.
+pub(super) async fn oldest(conn: &Conn, id: &ReplayId) -> Result<Option<RunningLetter>, Fault> {
+    let (replay, _) = replays::get(conn, *id).await?;
+    let sql = "SELECT j.id, j.seq, j.due_at FROM replay_letter l JOIN job j ON j.id = l.job
+               WHERE l.replay = $1 AND l.state = 'running' ORDER BY j.due_at, l.n LIMIT 1";
+    conn.query_opt(sql, args![replay], |row| {
+        Ok(RunningLetter { id: rows::job_id(row, 0)?, number: row.get(1)?, since: rows::time(row, 2)? })
+    })
+    .await
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use redrive_core::causes::CauseId;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Lease;
-use redrive_core::replays::{LetterFacts, NextReplay, ReplayState, StepChange, is_turn};
+use redrive_core::replays::{LetterFacts, LetterState, NextReplay, ReplayState, StepChange, is_turn};
 use redrive_core::time::Timestamp;
 use serde_json::json;
 
@@ -18,9 +19,10 @@ use super::{
     PostgresStore, activity, causes, dead, lanes, leader, replay_choices, replay_letters, replay_withdrawals, rows, run,
 };
 use crate::contract::{
-    ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
+    ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending, ListRefailed,
     ListReplayLetters, ListReplays, ListSent, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayGroup,
-    ReplayLetter, ReplayStore, ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
+    ReplayLetter, ReplayStore, ReplayView, RunningLetter, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic,
+    WithdrawLetters,
 };
 use crate::error::{Result, StoreError};
 use crate::lists;
@@ -101,7 +103,22 @@ impl ReplayStore for PostgresStore {
     }
 
     async fn list_replay_letters(&self, params: ListReplayLetters) -> Result<Page<ReplayLetter>> {
-        self.read(params, run!(letters)).await
+        self.read((params, None), run!(letters)).await
+    }
+
+    async fn list_refailed(&self, params: ListRefailed) -> Result<Page<ReplayLetter>> {
+        let ListRefailed { id, same_cause, limit, cursor } = params;
+        let failed = ListReplayLetters { id, state: Some(LetterState::Failed), limit, cursor };
+        let clause = if same_cause { "k.cause = m.cause" } else { "k.cause IS DISTINCT FROM m.cause" };
+        self.read((failed, Some(clause)), run!(letters)).await
+    }
+
+    async fn other_causes(&self, id: ReplayId, limit: u32) -> Result<Vec<(CauseId, u64)>> {
+        self.read((id, limit), run!(replay_letters::other_causes)).await
+    }
+
+    async fn oldest_running(&self, id: ReplayId) -> Result<Option<RunningLetter>> {
+        self.read(id, run!(replay_letters::oldest)).await
     }
 
     async fn forget_replays(&self, params: ForgetReplays) -> Result<bool> {
@@ -230,12 +247,17 @@ async fn of_job(conn: &Conn, (job, limit): &(JobId, u32)) -> Result<Vec<ReplayVi
     Ok(found.into_iter().map(|(_, view)| view).collect())
 }
 
-async fn letters(conn: &Conn, params: &ListReplayLetters) -> Result<Page<ReplayLetter>, Fault> {
+/// Letters of a replay, those of which a clause holds if there is one.
+async fn letters(
+    conn: &Conn,
+    (params, clause): &(ListReplayLetters, Option<&'static str>),
+) -> Result<Page<ReplayLetter>, Fault> {
     let (replay, _) = get(conn, params.id).await?;
     let mut conditions = Conditions::default();
     conditions.equal("l.replay", Some(replay));
     conditions.equal("l.state", params.state.map(|state| state.as_str()));
     conditions.more_than("l.n", lists::row(params.cursor.as_deref())?);
+    clause.iter().for_each(|clause| conditions.holds(clause));
     let limit = params.limit.saturating_add(1);
     let sql = format!(
         "SELECT l.n, l.job, p.name, l.state, c.name, a.name, l.ended_at, l.saved,

@@ -34,6 +34,10 @@ impl TryStore for PostgresStore {
         self.write((id, letters), run!(note)).await
     }
 
+    async fn note_try(&self, id: TryId, outcome: Value) -> Result<bool> {
+        self.write((id, outcome), run!(renew)).await
+    }
+
     async fn add_to_try(&self, id: TryId, letters: Vec<LetterToTry>) -> Result<()> {
         self.write((id, letters), run!(add)).await
     }
@@ -202,6 +206,11 @@ async fn count_open(conn: &Conn, params: &OpenInTry) -> Result<u64, Fault> {
                     AND ($3::text IS NULL OR l.part = $3) LIMIT $4) o";
     let names: Vec<&str> = params.pipelines.iter().map(PipelineName::as_str).collect();
     conn.query_one(sql, args![params.id, names, params.group, params.limit], |row| row.get(0)).await
+}
+
+async fn renew(batch: &mut Batch, (id, outcome): &(TryId, Value)) -> Result<bool, Fault> {
+    let sql = "UPDATE try SET outcome = $2 WHERE uuid = $1 AND finished_at IS NULL";
+    Ok(batch.conn().execute(sql, args![id, outcome.to_string()]).await? == 1)
 }
 
 async fn end(batch: &mut Batch, (id, outcome, now): &(TryId, Value, Timestamp)) -> Result<(), Fault> {

@@ -3,6 +3,7 @@
 use redrive_core::counts::{Delta, Event};
 use std::collections::BTreeSet;
 
+use redrive_core::causes::CauseId;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Lease;
@@ -15,7 +16,9 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
 use super::{lanes, replays};
-use crate::contract::{ListPending, PendingLetter, ReleaseLetters, ReplayGroup, SendLetter, SendLetters};
+use crate::contract::{
+    ListPending, PendingLetter, ReleaseLetters, ReplayGroup, RunningLetter, SendLetter, SendLetters,
+};
 
 /// Letters whose turn has not come, in their order. Each pipeline is asked for by itself: the index has them so.
 pub(super) fn pending(conn: &Connection, params: &ListPending) -> Result<Vec<PendingLetter>, Fault> {
@@ -255,6 +258,37 @@ pub(super) fn note_processed(batch: &Batch<'_>, lease: &Lease) -> Result<bool, F
         batch.statement("UPDATE replay SET step_settled = step_settled + 1 WHERE id = ?1")?.execute([replay])?;
     }
     Ok(true)
+}
+
+/// Letters that failed again that are looked at for their causes.
+const REFAILED_MAX: u32 = 20_000;
+
+/// The causes that letters failed for and had not died of.
+pub(super) fn other_causes(conn: &Connection, id: ReplayId, limit: u32) -> Result<Vec<(CauseId, u64)>, Fault> {
+    let (replay, _) = replays::get(conn, id)?;
+    let sql = format!(
+        "SELECT a.name, count(*) AS letters
+         FROM (SELECT cause_key, after_key FROM replay_letter WHERE replay = ?1 AND state = 'failed' LIMIT {REFAILED_MAX}) l
+         LEFT JOIN cause_key k ON k.id = l.cause_key
+         JOIN cause_key m ON m.id = l.after_key JOIN cause a ON a.id = m.cause
+         WHERE k.cause IS NOT m.cause GROUP BY a.name ORDER BY letters DESC, a.name LIMIT ?2"
+    );
+    let mut select = conn.prepare_cached(&sql)?;
+    let rows = select.query_map(params![replay, limit], |row| Ok((rows::parsed(row, 0)?, row.get(1)?)))?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+/// The letter that has been under way for the longest time.
+pub(super) fn oldest(conn: &Connection, id: ReplayId) -> Result<Option<RunningLetter>, Fault> {
+    let (replay, _) = replays::get(conn, id)?;
+    let mut select = conn.prepare_cached(
+        "SELECT j.id, j.seq, j.due_at FROM replay_letter l JOIN job j ON j.id = l.job
+         WHERE l.replay = ?1 AND l.state = 'running' ORDER BY j.due_at, l.n LIMIT 1",
+    )?;
+    let found = select.query_row([replay], |row| {
+        Ok(RunningLetter { id: rows::job_id(row, 0)?, number: row.get(1)?, since: rows::time(row, 2)? })
+    });
+    Ok(found.optional()?)
 }
 
 /// The groups of open letters, of so many at most.

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use redrive_core::causes::CauseId;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Lease;
-use redrive_core::replays::{LetterFacts, NextReplay, ReplayState, StepChange, is_turn};
+use redrive_core::replays::{LetterFacts, LetterState, NextReplay, ReplayState, StepChange, is_turn};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
@@ -18,9 +19,10 @@ use super::fault::Fault;
 use super::rows::{self, REPLAY_COLUMNS, RowResult};
 use super::{causes, dead, lanes, leader, replay_choices, replay_letters, replay_withdrawals};
 use crate::contract::{
-    ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending,
+    ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending, ListRefailed,
     ListReplayLetters, ListReplays, ListSent, OpenReplay, Page, PendingLetter, ReleaseLetters, ReplayGroup,
-    ReplayLetter, ReplayStore, ReplayView, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic, WithdrawLetters,
+    ReplayLetter, ReplayStore, ReplayView, RunningLetter, SendLetters, SentLetter, SetReplay, SurveyLetters, Topic,
+    WithdrawLetters,
 };
 use crate::error::{Result, StoreError};
 use crate::lists;
@@ -113,7 +115,22 @@ impl ReplayStore for SqliteStore {
     }
 
     async fn list_replay_letters(&self, params: ListReplayLetters) -> Result<Page<ReplayLetter>> {
-        self.read(move |conn| letters(conn, &params)).await
+        self.read(move |conn| letters(conn, &params, None)).await
+    }
+
+    async fn list_refailed(&self, params: ListRefailed) -> Result<Page<ReplayLetter>> {
+        let ListRefailed { id, same_cause, limit, cursor } = params;
+        let failed = ListReplayLetters { id, state: Some(LetterState::Failed), limit, cursor };
+        let clause = if same_cause { "k.cause = m.cause" } else { "k.cause IS NOT m.cause" };
+        self.read(move |conn| letters(conn, &failed, Some(clause))).await
+    }
+
+    async fn other_causes(&self, id: ReplayId, limit: u32) -> Result<Vec<(CauseId, u64)>> {
+        self.read(move |conn| replay_letters::other_causes(conn, id, limit)).await
+    }
+
+    async fn oldest_running(&self, id: ReplayId) -> Result<Option<RunningLetter>> {
+        self.read(move |conn| replay_letters::oldest(conn, id)).await
     }
 
     async fn forget_replays(&self, params: ForgetReplays) -> Result<bool> {
@@ -239,12 +256,14 @@ fn of_job(conn: &Connection, job: JobId, limit: u32) -> Result<Vec<ReplayView>, 
     Ok(found.map(|row| row.map(|(_, view)| view)).collect::<RowResult<_>>()?)
 }
 
-fn letters(conn: &Connection, params: &ListReplayLetters) -> Result<Page<ReplayLetter>, Fault> {
+/// Letters of a replay, those of which a clause holds if there is one.
+fn letters(conn: &Connection, params: &ListReplayLetters, clause: Option<&str>) -> Result<Page<ReplayLetter>, Fault> {
     let (replay, _) = get(conn, params.id)?;
     let mut conditions = Conditions::default();
     conditions.equal("l.replay", Some(replay));
     conditions.equal("l.state", params.state.map(|state| state.as_str().to_owned()));
     conditions.at_least("l.n", lists::row(params.cursor.as_deref())?.map(|after| after + 1));
+    clause.into_iter().for_each(|clause| conditions.holds(clause));
     let limit = params.limit.saturating_add(1);
     let sql = format!(
         "SELECT l.n, l.job, p.name, l.state, c.name, a.name, l.ended_at, l.saved,

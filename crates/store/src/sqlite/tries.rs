@@ -35,6 +35,14 @@ impl TryStore for SqliteStore {
         self.write(move |batch| note(batch, id, &letters)).await
     }
 
+    async fn note_try(&self, id: TryId, outcome: Value) -> Result<bool> {
+        self.write(move |batch| {
+            let mut update = batch.statement("UPDATE try SET outcome = ?2 WHERE uuid = ?1 AND finished_at IS NULL")?;
+            Ok(update.execute(params![id.as_bytes(), outcome.to_string()])? == 1)
+        })
+        .await
+    }
+
     async fn add_to_try(&self, id: TryId, letters: Vec<LetterToTry>) -> Result<()> {
         self.write(move |batch| add(batch, id, &letters)).await
     }

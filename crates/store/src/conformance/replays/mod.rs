@@ -28,8 +28,8 @@ use super::script::{
 };
 use crate::contract::{
     AskOutlook, CancelJobs, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, FindLetters, Lane, LeaseJobs,
-    ListActivity, ListReplayLetters, ListReplays, RegisterPayload, ReplayLetter, ReplayView, Selection, SetReplay,
-    StartJobs, TrafficBy,
+    ListActivity, ListRefailed, ListReplayLetters, ListReplays, RegisterPayload, ReplayLetter, ReplayView, Selection,
+    SetReplay, StartJobs, TrafficBy,
 };
 
 pub use self::cancelling::*;
@@ -65,6 +65,7 @@ pub async fn a_letter_recovers(store: Shared) {
     assert!(lease_all(&store, 10, at(102)).await.jobs.is_empty(), "it is not in the queue");
     let leased = lease(&store, 1, at(102)).await.remove(0);
     assert_eq!((leased.lease.job, leased.tally.replays), (ids[0], 1));
+    assert_eq!(oldest(&store, 1).await, Some((ids[0], at(101))), "since it was sent");
     assert_eq!((leased.tally.attempts, leased.tally.attempts_before), (1, 1));
     assert_sound(&store).await;
     settle(&store, &leased, Outcome::Done, at(103)).await;
@@ -102,6 +103,7 @@ pub async fn a_letter_that_fails_again_is_the_same_letter(store: Shared) {
     assert_eq!((progress.failed, progress.same_cause, progress.running), (2, 1, 0));
     let after: Vec<_> = letters(&store, 1).await.into_iter().map(|l| (l.state, l.cause == l.cause_after)).collect();
     assert_eq!(after, [(LetterState::Failed, false), (LetterState::Failed, true)]);
+    assert_refailed(&store, 1, &[ids[0]], &[ids[1]]).await;
     assert_sound(&store).await;
 }
 

@@ -36,6 +36,23 @@ pub(in crate::conformance) async fn letters(store: &Shared, n: u128) -> Vec<Repl
     store.list_replay_letters(params).await.expect("listed").items
 }
 
+/// Checks which letters failed for another cause than before, and which for the same.
+pub(in crate::conformance) async fn assert_refailed(store: &Shared, n: u128, other: &[JobId], same: &[JobId]) {
+    for (same_cause, expected) in [(false, other), (true, same)] {
+        let params = ListRefailed { id: replay_id(n), same_cause, limit: 10, cursor: None };
+        let found = store.list_refailed(params).await.expect("listed").items;
+        assert_eq!(found.iter().map(|letter| letter.id).collect::<Vec<_>>(), expected, "same cause: {same_cause}");
+    }
+    let causes = store.other_causes(replay_id(n), 10).await.expect("counted");
+    assert_eq!(causes.iter().map(|(_, letters)| letters).sum::<u64>(), other.len() as u64, "{causes:?}");
+    assert_eq!(oldest(store, n).await, None, "none is under way");
+}
+
+/// The letter that has been under way for the longest time, and since when.
+pub(in crate::conformance) async fn oldest(store: &Shared, n: u128) -> Option<(JobId, Timestamp)> {
+    store.oldest_running(replay_id(n)).await.expect("read").map(|letter| (letter.id, letter.since))
+}
+
 pub(in crate::conformance) async fn lease(store: &Shared, n: u128, now: Timestamp) -> Vec<LeasedJob> {
     lease_some(store, n, 1_000, now).await
 }

@@ -95,6 +95,16 @@ pub trait ReplayStore {
     /// The letters of a replay and what became of them, in their order.
     async fn list_replay_letters(&self, params: ListReplayLetters) -> Result<Page<ReplayLetter>>;
 
+    /// The letters of a replay that failed again, for the same cause or for another, in their order.
+    async fn list_refailed(&self, params: ListRefailed) -> Result<Page<ReplayLetter>>;
+
+    /// The causes that letters of a replay failed for and had not died of, with how many, most first: at most so many. A bounded number of
+    /// letters is looked at.
+    async fn other_causes(&self, id: ReplayId, limit: u32) -> Result<Vec<(CauseId, u64)>>;
+
+    /// The letter of a replay that has been under way for the longest time.
+    async fn oldest_running(&self, id: ReplayId) -> Result<Option<RunningLetter>>;
+
     /// Forgets replays that ended before a time, with their letters; says whether there are more.
     async fn forget_replays(&self, params: ForgetReplays) -> Result<bool>;
 
@@ -255,6 +265,30 @@ pub struct ListReplayLetters {
     pub limit: u32,
     /// Where to go on.
     pub cursor: Option<String>,
+}
+
+/// Asks for the letters of a replay that failed again.
+#[derive(Clone, Debug)]
+pub struct ListRefailed {
+    /// Which replay.
+    pub id: ReplayId,
+    /// Whether those that failed for the cause they had died of; else the others.
+    pub same_cause: bool,
+    /// At most so many.
+    pub limit: u32,
+    /// Where to go on.
+    pub cursor: Option<String>,
+}
+
+/// A letter of a replay that is under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningLetter {
+    /// The job.
+    pub id: JobId,
+    /// Its short number.
+    pub number: i64,
+    /// Since when it could be worked on: when it was sent, or was due again after an attempt.
+    pub since: Timestamp,
 }
 
 /// A letter of a replay.
