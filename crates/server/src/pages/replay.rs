@@ -1,25 +1,24 @@
 //! `/replays/{id}`: is the fix holding?
 
+mod change;
 mod letters;
 mod steps;
-
-use std::collections::BTreeSet;
 
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{CauseView, ListCauses, ListReplayLetters, ReplayLetter, ReplayView};
+use redrive::config::units::written_rate;
+use redrive::contract::{CauseView, ListCauses, ReplayView, RunningLetter};
 use redrive::replays::{ReplayRef, ready_in};
 use redrive_core::causes::{CauseId, CauseSort};
-use redrive_core::replays::{LetterState, ReplayMode, ReplayState, paused_itself};
+use redrive_core::replays::{ReplayMode, ReplayState, paused_itself};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::Value;
 
+pub use self::change::{ask, change};
+use self::letters::Outcome;
 pub use self::steps::small_bar;
-use super::acts::{asked, filled};
-use super::confirm::{self, Question, entry_as};
-use super::fields::{Done, Fields, once, with_said};
 use super::part::{self, part};
 use super::parts::{
     Button, button, commands, instant, length, length_of, link, name, replay_state, section_head, text, without_cursor,
@@ -30,14 +29,10 @@ use super::replays::pipelines_of;
 use super::shell::{self, Page, Place, number_of};
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::{Body, Named};
+use crate::asked::Named;
 use crate::error::ApiError;
 use crate::look::figures::{count, part_of, percent, share};
 use crate::look::tone::Tone;
-use crate::routes::replays::change;
-
-/// Letters on a page.
-const LIMIT: u32 = 50;
 
 /// Causes that letters failed for then that are named.
 const OTHERS: u32 = 5;
@@ -53,12 +48,11 @@ pub async fn show(
     visitor.caller.check_each(&replay.pipelines)?;
     let query = visitor.query();
     let wrong = |why: String| Problem::from(ApiError::invalid("outcome", why));
-    let outcome = query.one("outcome").map(|text| text.parse::<LetterState>().map_err(wrong)).transpose()?;
+    let outcome = query.one("outcome").map(|text| text.parse::<Outcome>().map_err(wrong)).transpose()?;
     let cursor = query.one("cursor").map(str::to_owned);
-    let asked = ListReplayLetters { id: replay.id, state: outcome, limit: LIMIT, cursor };
     let (now, here) = (redrive.now(), without_cursor(&visitor.here));
     let (letters, steps) = tokio::join!(
-        part::read(async { Ok(redrive.store().list_replay_letters(asked).await?) }),
+        part::read(letters::read(&app, replay.id, (outcome, cursor))),
         part::read(async { Ok(redrive.replay_steps(&replay).await?) }),
     );
     let (letters, lines) = (letters?, steps?);
@@ -66,10 +60,9 @@ pub async fn show(
         let at = lines.iter().position(|step| step.running + step.pending > 0)?;
         Some((at + 1, lines.len()))
     });
-    let found = letters.as_ref().map_or(&[][..], |page| &page.items);
     let judged = async {
         let joined = redrive.store().joined_since(replay.id).await?;
-        Ok(steps::outcomes(&here, &replay, joined, &other_causes(&app, &visitor, found).await?))
+        Ok(steps::outcomes(&here, &replay, joined, &other_causes(&app, &visitor, &replay).await?))
     };
     let waits = part(&visitor, ("awaited", "What it waits for"), waits(&app, &replay)).await;
     let judged = part(&visitor, ("verdicts", "Verdicts"), judged).await;
@@ -112,7 +105,13 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
             }
             // What was said once is not true for ever: the page lives on.
             @match said.filter(|said| still_holds(said, replay.state)) {
-                Some("pause") => div.said role="status" { "Paused: nothing more is sent." },
+                // Who pauses is in a hurry, and nothing is lost by it: it is done at once, and taken back here.
+                Some("pause") => div.said role="status" {
+                    "Paused: nothing more is sent."
+                    @if replay.progress.running > 0 { " " (count(replay.progress.running as i64)) " under way may come to their end." }
+                    " "
+                    (button(visitor, &Button { action: &action, label: "Undo", role: Role::Operator, fields: &[("verb", "resume")], class: "small", key: None }))
+                },
                 Some("resume") => div.said role="status" { "It goes on." },
                 Some("rate") => div.said role="status" { "From now on: " (pace(replay)) "." },
                 Some("cancel") => div.said role="status" { "Cancelled: what was not begun stays dead as it was." },
@@ -136,7 +135,7 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
                 }
                 a.button href={ "/replays/" (replay.id) "?outcome=failed#letters" } { "See what failed" }
             }
-            (commands(&commands_of(replay)))
+            (commands(&change::commands_of(replay)))
         }
     }
 }
@@ -157,32 +156,18 @@ fn still_holds(said: &str, state: ReplayState) -> bool {
     }
 }
 
-/// What somebody would type to do what can be done now.
-fn commands_of(replay: &ReplayView) -> Vec<(&'static str, String)> {
-    let line = |verb: &str, flags: &str| format!("redrive replay {verb} {}{flags}", replay.id);
-    let mut lines = vec![("Look", line("show", ""))];
-    if replay.state == ReplayState::Running {
-        lines.push(("Pause", line("pause", "")));
-    }
-    if replay.state == ReplayState::Paused {
-        lines.push(("Resume", line("resume", " --detach")));
-    }
-    if !replay.state.is_over() && replay.state != ReplayState::Cancelling {
-        lines.push(("Change rate", line("rate", &format!(" {}", rate_of(replay)))));
-        lines.push(("Cancel", line("cancel", "")));
-    }
-    lines
-}
-
-/// The causes that letters of a page failed for, and had not died of.
-async fn other_causes(app: &App, visitor: &Visitor, letters: &[ReplayLetter]) -> Result<Vec<CauseView>, Problem> {
-    let others = letters.iter().filter(|letter| letter.cause_after != letter.cause);
-    let ids: BTreeSet<CauseId> = others.filter_map(|letter| letter.cause_after.clone()).collect();
-    if ids.is_empty() {
+/// The causes that letters failed for, and had not died of, with how many did.
+async fn other_causes(app: &App, visitor: &Visitor, replay: &ReplayView) -> Result<Vec<(CauseView, u64)>, Problem> {
+    let store = app.redrive().store();
+    let counted = match replay.progress.failed > replay.progress.same_cause {
+        true => store.other_causes(replay.id, OTHERS).await?,
+        false => Vec::new(),
+    };
+    if counted.is_empty() {
         return Ok(Vec::new());
     }
     let params = ListCauses {
-        ids: ids.into_iter().collect(),
+        ids: counted.iter().map(|(id, _)| id.clone()).collect(),
         pipeline: None,
         states: Vec::new(),
         owner: None,
@@ -191,13 +176,19 @@ async fn other_causes(app: &App, visitor: &Visitor, letters: &[ReplayLetter]) ->
         limit: OTHERS,
         now: app.redrive().now(),
     };
-    let mut causes = app.redrive().store().list_causes(params).await?;
+    let mut causes = store.list_causes(params).await?;
     causes.retain(|cause| visitor.caller.covers(&cause.pipeline));
-    Ok(causes)
+    let found = |(id, letters): (CauseId, u64)| Some((causes.iter().find(|cause| cause.id == id)?.clone(), letters));
+    Ok(counted.into_iter().filter_map(found).collect())
 }
 
 /// What a replay waits for, if it does.
 async fn waits(app: &App, replay: &ReplayView) -> Result<Markup, Problem> {
+    let (store, now) = (app.redrive().store(), app.redrive().now());
+    let oldest = match replay.progress.running > 0 {
+        true => store.oldest_running(replay.id).await?,
+        false => None,
+    };
     let unattended = app.redrive().unattended(replay).await?;
     let is_awaiting = !app.redrive().awaited_by(replay).await?.is_empty();
     Ok(html! {
@@ -208,6 +199,9 @@ async fn waits(app: &App, replay: &ReplayView) -> Result<Markup, Problem> {
                     @for (at, name) in unattended.iter().enumerate() { @if at > 0 { ", " } (name) }
                     ": letters wait until one is."
                 }
+            }
+            @if let Some(RunningLetter { id, number, since }) = oldest {
+                p.fact { "Under way, oldest: " a href={ "/letters/" (id) } { "#" (number) } ", for " (length(since, now)) "." }
             }
             @if is_awaiting { p.fact { "It waits for workers that have the rules it was planned with." } }
         }
@@ -267,7 +261,7 @@ fn choice(replay: &ReplayView, now: Timestamp) -> Markup {
                 key.clone(),
                 match value {
                     Value::String(text) => text.clone(),
-                    Value::Array(ids) => format!("{} letters", ids.len()),
+                    Value::Array(ids) => number_of(ids.len(), "letter", "letters"),
                     other => other.to_string(),
                 },
             )
@@ -323,84 +317,7 @@ fn pace(replay: &ReplayView) -> String {
     let steps =
         if steps.is_empty() { "all at once".to_owned() } else { format!("{}, then the rest", steps.join(", ")) };
     match replay.pacing.per_second {
-        Some(rate) => format!("{steps}; at most {rate} a second"),
+        Some(rate) => format!("{steps}; at most {}", written_rate(rate)),
         None => steps,
     }
-}
-
-/// Its rate as it is written.
-fn rate_of(replay: &ReplayView) -> String {
-    replay.pacing.per_second.map_or_else(|| "none".to_owned(), |rate| format!("{rate}/s"))
-}
-
-/// Asks before a replay goes on, or is given up, or how fast it is to go.
-pub async fn ask(
-    State(app): State<App>,
-    visitor: Visitor,
-    Named(which): Named<ReplayRef>,
-) -> Result<Response, Problem> {
-    let replay = app.redrive().find_replay(which).await?;
-    visitor.caller.check_each(&replay.pipelines)?;
-    let (query, p) = (visitor.query(), &replay.progress);
-    let left = count((p.pending + p.running) as i64);
-    let (verb, title, effect, yes) = match query.one("verb") {
-        Some("resume") => (
-            "resume",
-            "Resume this replay?",
-            html! { (left) " letters are sent from here on, beginning with a step of its size. The " (count(p.failed as i64)) " that failed so far are forgiven: only what fails from now on counts." },
-            "Resume".to_owned(),
-        ),
-        Some("cancel") => (
-            "cancel",
-            "Cancel this replay?",
-            html! { (left) " letters are not sent, or taken back if nobody began them: they stay dead as they were, and so do the " (count(p.failed as i64)) " that failed again. " (count(p.recovered as i64)) " that recovered stay done." },
-            format!("Cancel, and leave {} dead", count((p.pending + p.running + p.failed) as i64)),
-        ),
-        Some("rate") => (
-            "rate",
-            "Change the rate of this replay?",
-            html! { (left) " letters are left; now: " (pace(&replay)) ". The ramp and the limit of failures stay." },
-            "Change the rate".to_owned(),
-        ),
-        _ => return Err(ApiError::invalid("verb", "expected resume, cancel or rate").into()),
-    };
-    let asks_rate = verb == "rate";
-    let (action, back) = (format!("/replays/{}/change", replay.id), format!("/replays/{}", replay.id));
-    let fields = html! {
-        input type="hidden" name="verb" value=(verb);
-        @if asks_rate {
-            input type="hidden" name="was" value=(rate_of(&replay));
-            (entry_as("rate", "Letters in a time: 5/s, 100/m or 500/h; none for as fast as they are worked on", &rate_of(&replay), true, Some("")))
-        }
-    };
-    let command = format!("redrive replay {verb} {}{}", replay.id, if verb == "resume" { " --detach" } else { "" });
-    let filled = if asks_rate { format!(" {}", rate_of(&replay)) } else { String::new() };
-    let question = Question { title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
-    let body = confirm::page(&visitor, &question);
-    shell::show(&app, &visitor, Page { place: Place::Replays, title, pipeline: None, body }).await
-}
-
-/// Pauses, resumes or cancels a replay, or changes its rate.
-pub async fn change(
-    State(app): State<App>,
-    visitor: Visitor,
-    Named(which): Named<ReplayRef>,
-    fields: Fields,
-) -> Result<Response, Problem> {
-    once(&app, &visitor, &fields, async || {
-        let verb = fields.one("verb").unwrap_or_default();
-        let (state, caller) = (State(app.clone()), visitor.caller.clone());
-        let changed = match verb {
-            "pause" => change::pause(state, caller, Named(which)).await?,
-            "resume" => change::resume(state, caller, Named(which), Body(Default::default())).await?,
-            "cancel" => change::cancel(state, caller, Named(which)).await?,
-            "rate" => {
-                let asked = asked(Value::Object(filled(&fields, &["rate", "was"])))?;
-                change::rate(state, caller, Named(which), Body(asked)).await?
-            }
-            _ => return Err(ApiError::invalid("verb", "expected pause, resume, cancel or rate").into()),
-        };
-        Ok(Done::At(with_said(&format!("/replays/{}", changed.0.id), &[("said", verb)])))
-    })
-    .await
 }

@@ -2,37 +2,42 @@
 //! settled. A try runs beside the page, which says how far it is; letters whose handlers are not known here are tried by workers that
 //! live elsewhere.
 //!
-//! - `draft`: rules that are filled in here; `progress`: how far a try is, and what came of it
+//! - `draft`: rules that are filled in here; `rules`: those that are in force; `progress`: how far a try is, and what came of it
 
 pub mod draft;
 mod progress;
+mod rules;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use redrive::compare::Comparing;
 use redrive::config::{Overrides, Setting, with_vault};
 use redrive::contract::{Selection, TriedCount, TryView};
 use redrive::replays::{AskedReplay, BegunTry, GoodCheck, NewTry, Tried, can_use_saved, outdated_try};
 use redrive::{Error, Pipeline};
+use redrive_core::dead::DeadLetter;
 use redrive_core::ids::{PipelineName, ReplayId, TryId};
 use redrive_core::jobs::Input;
-use redrive_core::replays::ReplayPlan;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
 use self::draft::{Asked, Draftable};
+pub use self::rules::{InForce, in_force};
 use super::acts::{asked, letters};
 use super::fields::{Done, Fields, once};
 use super::filter::LetterFilter;
 use super::parts::{command, quoted};
 use super::problem::Problem;
+use super::replay_new::{self, Mistake, Plans};
+use super::shell::number_of;
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::look::figures::count;
 use crate::routes::letters::filter::Letters;
 use crate::routes::tries::may_see;
 use crate::trying::Place;
@@ -82,11 +87,15 @@ pub fn elsewhere<'a>(app: &App, names: impl IntoIterator<Item = &'a PipelineName
 pub async fn run(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
     once(&app, &visitor, &fields, async || {
         let selection = selection(&app, &visitor, &fields).await?;
-        let plan = super::replay_new::plan_of(&app, &visitor, letters(&fields)).await?;
-        let new = NewTry { by: visitor.caller.actor(), selection, force: false, edits: Input::new() };
-        match elsewhere(&app, plan.pipelines.keys()).is_empty() {
-            true => begin(&app, &fields, &plan, new).await?,
-            false => begin_elsewhere(&app, &plan, new).await?,
+        let plans = Plans::of(&app, &visitor, &fields, None).await?;
+        let (by, force) = (visitor.caller.actor(), plans.only_by_force);
+        let new = NewTry { by, selection, force, edits: Input::new() };
+        let begun = match elsewhere(&app, plans.pipelines()).is_empty() {
+            true => begin(&app, &fields, &plans, new).await,
+            false => begin_elsewhere(&app, &plans, new).await,
+        };
+        if let Err(problem) = begun {
+            return replay_new::again(&app, &visitor, &fields, problem).await;
         }
         Ok(Done::At(format!("/replays/new?{}#step-2", chosen(&fields))))
     })
@@ -95,13 +104,13 @@ pub async fn run(State(app): State<App>, visitor: Visitor, fields: Fields) -> Re
 
 const NONE_SAVED: &str = "none of these letters has a saved page to try";
 
-async fn begin(app: &App, fields: &Fields, plan: &ReplayPlan, new: NewTry) -> Result<(), Problem> {
-    let draft = draft::asked(app, fields, plan.pipelines.keys())?;
+async fn begin(app: &App, fields: &Fields, plans: &Plans, new: NewTry) -> Result<(), Problem> {
+    let draft = draft::asked(app, fields, plans.pipelines())?;
     let setting = draft.as_ref().map_or_else(|| app.setting(), |draft| Arc::clone(&draft.setting));
-    let pipelines = made(app, &setting, plan.pipelines.keys())?;
+    let pipelines = made(app, &setting, plans.pipelines())?;
     can_use_saved(&pipelines, false).map_err(Error::from)?;
     end_former(app, &new).await?;
-    app.trying().has_room()?;
+    let room = app.trying().room()?;
     let drafted = draft.as_ref().map(|draft| draft.drafted.clone());
     let begun = app.redrive().begin_try(&pipelines, (new, drafted)).await?;
     let Some(id) = begun.id() else { return Err(ApiError::senseless("this store cannot be written").into()) };
@@ -109,19 +118,26 @@ async fn begin(app: &App, fields: &Fields, plan: &ReplayPlan, new: NewTry) -> Re
         app.redrive().cancel_try(id).await?;
         return Err(ApiError::senseless(NONE_SAVED).into());
     }
-    let place = app.trying().enter(id, app.stopping());
-    let running = tokio::spawn(beside(app.clone(), begun, place, draft));
+    let place = room.enter(id, app.stopping());
+    let only = plans.pipelines().next().filter(|_| plans.pipelines().count() == 1).cloned();
+    let running = tokio::spawn(beside(app.clone(), begun, place, (draft, only)));
     // What goes wrong is kept with the try, and shown.
     let _ = tokio::time::timeout(BREATH, running).await;
     Ok(())
 }
 
-/// Runs a try while others do something else, and checks its draft against pages that worked.
-async fn beside(app: App, begun: BegunTry, place: Place, draft: Option<Asked>) {
+/// Runs a try while others do something else, and checks its rules against pages that worked: those of the draft, or of the only
+/// pipeline that it is of.
+async fn beside(app: App, begun: BegunTry, place: Place, (draft, only): (Option<Asked>, Option<PipelineName>)) {
+    let setting = app.setting();
     let good = async {
-        match &draft {
-            Some(draft) => draft.check(&app).await,
-            None => Ok(GoodCheck::default()),
+        match (&draft, &only) {
+            (Some(draft), _) => draft.check(&app).await,
+            (None, Some(pipeline)) => {
+                let with = Comparing { setting: &setting, vault: app.vault() };
+                app.redrive().check_good_since(&with, pipeline).await
+            }
+            (None, None) => Ok(GoodCheck::default()),
         }
     };
     if let Err(error) = begun.run(&place.stop, |_, _| {}, good).await {
@@ -129,8 +145,8 @@ async fn beside(app: App, begun: BegunTry, place: Place, draft: Option<Asked>) {
     }
 }
 
-async fn begin_elsewhere(app: &App, plan: &ReplayPlan, new: NewTry) -> Result<(), Problem> {
-    let pipelines = app.pipelines(plan.pipelines.keys());
+async fn begin_elsewhere(app: &App, plans: &Plans, new: NewTry) -> Result<(), Problem> {
+    let pipelines = app.pipelines(plans.pipelines());
     can_use_saved(&pipelines, false).map_err(Error::from)?;
     end_former(app, &new).await?;
     match app.redrive().open_try_elsewhere(&pipelines, new, true).await?.id {
@@ -194,6 +210,8 @@ pub struct Newest {
     pub tried: Tried,
     /// Where its letters are, while it is under way.
     groups: Vec<TriedCount>,
+    /// Pipelines with letters that wait for a worker, while none of those that lease letters is there.
+    unattended: Vec<PipelineName>,
     /// Whether it runs in this process.
     is_here: bool,
     /// Whether it says nothing of what would come of these letters now: it is old, or a pipeline is defined otherwise.
@@ -237,74 +255,132 @@ pub async fn newest(app: &App, visitor: &Visitor, fields: &Fields) -> Result<Opt
     let (tried, groups) = app.redrive().progress_of(&kept).await?;
     let defined = app.pipelines(kept.tried_with.keys());
     let is_outdated = outdated_try(&kept, &defined, app.redrive().now()).is_some();
-    Ok(Some(Newest { kept, tried, groups, is_here, is_outdated }))
+    let unattended = unattended(app, &groups).await?;
+    Ok(Some(Newest { kept, tried, groups, unattended, is_here, is_outdated }))
+}
+
+/// The pipelines with letters that wait, for which no worker that lives elsewhere is there.
+async fn unattended(app: &App, groups: &[TriedCount]) -> Result<Vec<PipelineName>, Problem> {
+    let waiting: BTreeSet<&PipelineName> =
+        groups.iter().filter(|group| group.waiting > 0).filter_map(|group| group.pipeline.as_ref()).collect();
+    if waiting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (workers, now) = (app.redrive().store().list_workers().await?, app.redrive().now());
+    let at_work = workers.iter().filter(|worker| worker.remote && worker.is_at_work(now));
+    let runs: Vec<_> = at_work.flat_map(|worker| &worker.runs).collect();
+    let is_idle = |name: &&PipelineName| !runs.iter().any(|runs| runs.pipeline == **name);
+    Ok(waiting.into_iter().filter(is_idle).cloned().collect())
 }
 
 /// What the step shows besides what is filled in.
 pub struct Step<'a> {
     /// The rules that can be drafted.
-    pub rules: &'a [Draftable],
+    pub draftable: &'a [Draftable],
     /// The newest try.
     pub newest: Option<&'a Newest>,
     /// The letter whose record is shown, if it is there and who looks may see it.
-    pub example: Option<&'a redrive_core::dead::DeadLetter>,
+    pub example: Option<&'a DeadLetter>,
     /// Pipelines whose handlers are not known here.
     pub elsewhere: &'a [PipelineName],
-    /// How many letters have a saved page.
-    pub saved: u64,
+    /// The rules that are in force.
+    pub rules: &'a [InForce],
+    /// How many letters can be tried from their saved pages, if that is known; or why none can.
+    pub pages: Result<Option<u64>, String>,
+    /// What is wrong with what was filled in.
+    pub mistake: Mistake<'a>,
     pub now: Timestamp,
 }
 
 /// The step of the page.
 pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
-    let Step { rules, newest, elsewhere, saved, now, .. } = step;
+    let Step { draftable, newest, rules, pages, now, .. } = step;
     let lacks = visitor.lacks(Role::Operator);
     let is_under_way = newest.is_some_and(Newest::is_under_way);
+    let why_not = match pages {
+        Err(why) => Some(format!("They cannot be tried: {why}.")),
+        Ok(Some(0)) => Some("None of them has a saved page.".to_owned()),
+        Ok(_) => None,
+    };
     html! {
         section.step aria-labelledby="step-2" {
             div.step-name { h2 id="step-2" { b { "2" } "Try" } p.fact { "What would recover; nothing is settled" } }
             div {
-                @if !elsewhere.is_empty() {
-                    p.fact {
-                        "How tasks of " (elsewhere.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-                        " are done is not known here. Workers that live elsewhere try them, from the saved pages: those that "
-                        code { "redrive work" } " runs with " code { "REDRIVE_SERVER" } " do so by themselves, others lease with "
-                        code { "op" } "."
-                    }
-                } @else if rules.is_empty() {
-                    p.fact { "The rules of redrive.toml, as they are now, run over the saved pages." }
-                } @else { (draft::table(fields, rules)) }
+                @for rules in *rules { (rules.shown(*now)) }
+                (with_what(fields, step))
                 p.actions {
-                    button formaction="/replays/try" formnovalidate data-key="t" disabled[lacks.is_some() || *saved == 0] title=[lacks.as_deref()] {
+                    button formaction="/replays/try" formnovalidate data-key="t" disabled[lacks.is_some() || why_not.is_some()] title=[lacks.as_deref()] {
                         @if is_under_way { "Begin again" } @else if newest.is_some() { "Try again" }
-                        @else { "Try " (count(*saved as i64)) " saved pages" }
+                        @else {
+                            "Try "
+                            @match pages {
+                                Ok(Some(pages)) => (number_of(usize::try_from(*pages).unwrap_or(usize::MAX), "saved page", "saved pages")),
+                                _ => "their saved pages",
+                            }
+                        }
                     }
-                    @if *saved == 0 { span.fact { "None of them has a saved page." } }
+                    @if let Some(why) = &why_not { span.fact { (why) } }
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
                 }
-                @if let Some(newest) = newest {
-                    // Without a place on the page, to which a browser would only go: it is to be fetched anew.
-                    (progress::part(visitor, newest, step.example, (&format!("/replays/new?{}", chosen(fields)), *now)))
-                }
-                (command(&format!("redrive replay try{}", flags(fields))))
+                @if let Some(newest) = newest { (result(visitor, fields, (newest, step.example), *now)) }
+                (command(&format!("redrive replay try{}", flags(fields, *now))))
+                @if !draftable.is_empty() { p.fact { "The command tries the rules of redrive.toml, never a draft." } }
             }
         }
     }
 }
 
-fn flags(fields: &Fields) -> String {
+/// By what letters are tried: the rules of the file, a draft of them, or whatever workers elsewhere have.
+fn with_what(fields: &Fields, step: &Step<'_>) -> Markup {
+    let Step { draftable, elsewhere, rules, mistake, .. } = step;
+    let names = |names: &[PipelineName]| names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    html! {
+        @if !elsewhere.is_empty() {
+            p.fact {
+                "How tasks of " (names(elsewhere))
+                " are done is not known here. Workers that live elsewhere try them, from the saved pages: those that "
+                code { "redrive work" } " runs with " code { "REDRIVE_SERVER" } " do so by themselves, others lease with "
+                code { "op" } "."
+            }
+            @if !rules.is_empty() {
+                p.fact {
+                    "They try all of these letters then. To try others here, at once: "
+                    @for (at, rules) in rules.iter().enumerate() {
+                        @if at > 0 { ", " }
+                        a href={ "/replays/new?" (LetterFilter::of(fields).with("pipeline", rules.name()).to_query()) } { (rules.name()) " alone" }
+                    }
+                    "."
+                }
+            }
+        } @else if draftable.is_empty() {
+            p.fact { "The rules of redrive.toml, as they are now, run over the saved pages." }
+        } @else { (draft::table(fields, draftable, *mistake)) }
+    }
+}
+
+/// What came of the newest try, or how far it is: it is brought up to date while that runs.
+pub fn result(
+    visitor: &Visitor,
+    fields: &Fields,
+    (newest, example): (&Newest, Option<&DeadLetter>),
+    now: Timestamp,
+) -> Markup {
+    // Without a place on the page, to which a browser would only go: it is to be fetched anew.
+    progress::part(visitor, newest, example, (&format!("/replays/new?{}", chosen(fields)), now))
+}
+
+fn flags(fields: &Fields, now: Timestamp) -> String {
     let ids: String = fields.all("id").map(|id| format!(" {}", quoted(id))).collect();
-    if ids.is_empty() { LetterFilter::of(fields).flags() } else { ids }
+    let filter = LetterFilter::of(fields);
+    if ids.is_empty() { filter.frozen(now).unwrap_or(filter).flags() } else { ids }
 }
 
 /// Starts a replay of what the newest try of these letters recovered, and of nothing else.
-pub async fn start(
+pub async fn start<'a>(
     app: &App,
-    visitor: &Visitor,
-    fields: &Fields,
+    names: impl Iterator<Item = &'a PipelineName>,
     asked: AskedReplay,
 ) -> Result<Option<ReplayId>, Problem> {
-    let plan = super::replay_new::plan_of(app, visitor, letters(fields)).await?;
-    let pipelines = pipelines(app, plan.pipelines.keys())?;
+    let pipelines = pipelines(app, names)?;
     Ok(app.redrive().ask_replay(AskedReplay { recoverable: true, ..asked }, &pipelines).await?.id)
 }

@@ -75,29 +75,33 @@ fn listed(
     let shown: Vec<&ReplayView> = on_top.chain(others).collect();
     let here = without_said(&visitor.here);
     let seen = |replay: &ReplayView| {
-        let alert = paused.iter().find(|one| one.replay.id == replay.id).and_then(|one| one.alert.as_ref());
+        let own = paused.iter().find(|one| one.replay.id == replay.id);
         html! {
-            @if let Some(key) = alert {
+            @if own.is_some_and(|one| one.alert.is_none()) {
+                span.fact { "On top until it is resumed or cancelled: no alert of it fires that could be acknowledged." }
+            }
+            @if let Some(key) = own.and_then(|one| one.alert.as_ref()) {
                 (button(visitor, &Button { action: "/alerts/change", label: "Acknowledge", role: Role::Operator, fields: &[("verb", "acknowledge"), ("alert", key.as_str()), ("back", &here)], class: "small plainly", key: None }))
             }
         }
     };
+    let is_empty = shown.is_empty();
     html! {
-        @if shown.is_empty() {
+        @if is_empty {
             p.empty {
                 "No replay "
-                @if open_only {
+                @if page.next.is_some() || !is_first {
+                    "on this page is of your pipelines."
+                } @else if open_only {
                     "is open. " a href="/replays" { "All replays" }
                 } @else {
                     "yet. A cause, or letters that you tick, can be sent again."
                 }
             }
         }
-        @else {
-            (table(shown, now, seen))
-            (further(&without_cursor(&visitor.here), page.next.as_deref()))
-            (command("redrive replay list"))
-        }
+        @else { (table(shown, now, seen)) }
+        (further(&without_cursor(&visitor.here), page.next.as_deref()))
+        @if !is_empty { (command("redrive replay list")) }
     }
 }
 

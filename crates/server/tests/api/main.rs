@@ -31,6 +31,7 @@ mod payloads;
 mod pipelines;
 mod reading;
 mod refusing;
+mod replaying;
 mod replays;
 mod running;
 mod schemathesis;

@@ -131,13 +131,13 @@ pub fn small_bar(replay: &ReplayView) -> Markup {
 }
 
 /// What became of the letters; `others` are causes that letters failed for which they had not died of.
-pub fn outcomes(here: &str, replay: &ReplayView, joined: u64, others: &[CauseView]) -> Markup {
+pub fn outcomes(here: &str, replay: &ReplayView, joined: u64, others: &[(CauseView, u64)]) -> Markup {
     let p = &replay.progress;
     let settled = p.recovered + p.failed + p.gone;
     let rows = [
         ("Recovered", p.recovered, "recovered", "good"),
-        ("Same cause", p.same_cause, "failed", "bad"),
-        ("Other cause", p.failed.saturating_sub(p.same_cause), "failed", "bad"),
+        ("Same cause", p.same_cause, "same_cause", "bad"),
+        ("Other cause", p.failed.saturating_sub(p.same_cause), "other_cause", "bad"),
         ("Gone meanwhile", p.gone, "gone", "quiet"),
     ];
     let place = |outcome: &str| format!("{}#letters", with_query(here, "outcome", Some(outcome)));
@@ -159,8 +159,8 @@ pub fn outcomes(here: &str, replay: &ReplayView, joined: u64, others: &[CauseVie
                     }
                 }
             } }
-            @for cause in others {
-                p.fact { "Other cause: " a href={ "/causes/" (cause.id) } { code { (cause.id) } } " " (text(&cause.title)) }
+            @for (cause, letters) in others {
+                p.fact { "Other cause: " a href={ "/causes/" (cause.id) } { code { (cause.id) } } " " (text(&cause.title)) ", " (number_of(usize::try_from(*letters).unwrap_or(usize::MAX), "letter", "letters")) }
             }
             @if joined > 0 {
                 p.fact #joined { (number_of(usize::try_from(joined).unwrap_or(usize::MAX), "letter", "letters")) " died like that since, and are no part of it." }

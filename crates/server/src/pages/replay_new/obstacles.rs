@@ -82,10 +82,13 @@ fn of_try(newest: &Newest) -> Option<Obstacle> {
             "What was tried is a draft: change redrive.toml as shown above, then start. Load this page again when it is changed."
                 .to_owned(),
         ),
-        false => Obstacle::warning(
-            "redrive.toml has changed since this try, or it is too old: what passed then need not pass now. Try again to start with those that pass."
+        // What would run is not what was tried: somebody has to mean that.
+        false => Obstacle {
+            why: "redrive.toml has changed since this try, or it is too old: what passed then need not pass now. Try again to start with those that pass."
                 .to_owned(),
-        ),
+            forbids: false,
+            meant_by: Some("untried"),
+        },
     })
 }
 

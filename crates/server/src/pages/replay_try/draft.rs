@@ -15,6 +15,7 @@ use crate::look::figures::part_of;
 use crate::pages::fields::Fields;
 use crate::pages::parts::{column, columns, name, text};
 use crate::pages::problem::Problem;
+use crate::pages::replay_new::{Mistake, said};
 
 /// A field whose rule can be drafted: its name, its rule in the file, its type.
 pub type Draftable = (String, String, String);
@@ -75,7 +76,7 @@ pub fn asked<'a>(
 }
 
 /// The rules, to be filled in.
-pub fn table(fields: &Fields, rules: &[Draftable]) -> Markup {
+pub fn table(fields: &Fields, rules: &[Draftable], mistake: Mistake<'_>) -> Markup {
     html! {
         table.rules role="table" {
             (columns(&[column("Field"), column("Draft rule"), column("Type"), column("In redrive.toml")]))
@@ -87,6 +88,7 @@ pub fn table(fields: &Fields, rules: &[Draftable]) -> Markup {
                         th role="rowheader" scope="row" { label for=(id) { (name(field)) } }
                         td role="cell" {
                             input.mono type="text" id=(id) name=(id) value=(drafted) spellcheck="false" autocomplete="off";
+                            (said((&id, mistake)))
                             @if drafted == rule { input type="hidden" name=(shown_as(field)) value=(rule); }
                         }
                         td role="cell" { span.muted { (kind) } }
@@ -101,30 +103,43 @@ pub fn table(fields: &Fields, rules: &[Draftable]) -> Markup {
     }
 }
 
-/// What came of a draft besides what letters came to.
+/// Whether pages that worked still give the same by the rules that were tried, and what a draft would change in the file.
 pub fn outcome(newest: &Newest) -> Markup {
-    let Some(Drafted { change, good, .. }) = &newest.tried.draft else { return html! {} };
-    let is_same = good.same == good.of;
+    let tried = &newest.tried;
     html! { div {
-        @if good.of == 0 {
-            p.fact {
-                @if newest.tried.stopped { "It was stopped before pages that worked were read by the draft." }
-                @else { "No page that worked is kept to check the draft against: the next success is kept." }
-            }
-        } @else {
-            p.good-check class={ @if is_same { "good-text" } @else { "warn-text" } } {
-                (part_of(good.same as i64, good.of as i64)) " good pages still give the same record"
-                @if !is_same && !good.fields.is_empty() { ": " (text(&good.fields.join(", "))) " is not the same on the others. If both layouts are there, name both: " code { "old, new" } }
-                "."
-            }
-        }
-        h3 { "What to change in redrive.toml" }
-        pre.code.change {
-            @for line in change {
-                @match line.chars().next() {
-                    Some('+') => ins { (text(line)) }, Some('-') => del { (text(line)) }, _ => { (text(line)) "\n" }
+        @match &tried.draft {
+            None => { @if let Some(good) = &tried.good { (good_pages(good)) } }
+            Some(Drafted { change, good, .. }) => {
+                @if good.of > 0 { (good_pages(good)) }
+                @else {
+                    p.fact {
+                        @if tried.stopped { "It was stopped before pages that worked were read by the draft." }
+                        @else { "No page that worked is kept to check the draft against: the next success is kept." }
+                    }
+                }
+                h3 { "What to change in redrive.toml" }
+                pre.code.change {
+                    @for line in change {
+                        @match line.chars().next() {
+                            Some('+') => ins { (text(line)) }, Some('-') => del { (text(line)) }, _ => { (text(line)) "\n" }
+                        }
+                    }
                 }
             }
         }
     } }
+}
+
+/// How many pages that worked still give the same record, and what is not the same on the others.
+fn good_pages(good: &GoodCheck) -> Markup {
+    let is_same = good.same == good.of;
+    let verb = if good.fields.len() == 1 { " is not" } else { " are not" };
+    html! {
+        p.good-check class={ @if is_same { "good-text" } @else { "warn-text" } } {
+            (part_of(good.same as i64, good.of as i64))
+            @if good.of == 1 { " good page still gives" } @else { " good pages still give" } " the same record"
+            @if !is_same && !good.fields.is_empty() { ": " (text(&good.fields.join(", "))) (verb) " the same on the others. If both layouts are there, name both: " code { "old, new" } }
+            "."
+        }
+    }
 }

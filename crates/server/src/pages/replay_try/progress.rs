@@ -51,8 +51,15 @@ fn under_way(visitor: &Visitor, newest: &Newest, (here, now): (&str, Timestamp))
             span.fact {
                 (part_of(tried as i64, all as i64)) " tried in " (length(newest.kept.created_at, now))
                 @if is_elsewhere { ", by workers that live elsewhere: " (count(leased as i64)) " in their hands, " (count(waiting as i64)) " wait for one" }
-                @else if !newest.is_here { ". It runs on another server, or was cut short with the one that it ran on" }
+                @else if !newest.is_here { ". It runs in another process; if that stopped, this is noticed within a minute" }
                 "."
+            }
+        }
+        @if !newest.unattended.is_empty() {
+            p.warn-text {
+                "No worker that lives elsewhere is there for "
+                (newest.unattended.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+                ": the try waits until one comes. Stop ends it with what was tried by then."
             }
         }
         (bar(if all == 0 { 0.0 } else { tried as f64 / all as f64 }, None, Tone::Plain))
@@ -99,7 +106,7 @@ fn leftovers(tried: &Tried) -> Markup {
                 (columns(&[column("Would still fail"), column_num("Letters")]))
                 tbody role="rowgroup" { @for one in left.iter().take(LEFTOVERS) { (leftover(one, tried.tried as i64)) } }
             }
-            @if more > 0 { p.table-foot { "And " (count(more)) " other causes." } }
+            @if more > 0 { p.table-foot { "And " (count(more)) @if more == 1 { " other cause." } @else { " other causes." } } }
         }
     }
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::contract::AlertView;
-use redrive_core::alerts::CareChange;
+use redrive_core::alerts::{CareChange, Condition};
 use redrive_core::time::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -98,10 +98,7 @@ pub async fn run(
     let mut found = Vec::new();
     for key in &keys {
         let view = redrive.find_alert(key).await?;
-        match &view.alert.pipeline {
-            Some(pipeline) => caller.check(pipeline)?,
-            None => caller.check_all(None)?,
-        }
+        check(&app, &caller, &view).await?;
         found.push(view.alert.key);
     }
     let mut changed = Vec::new();
@@ -109,4 +106,20 @@ pub async fn run(
         changed.push(redrive.care_for_alert(key, &change, &caller.actor(), seen).await?);
     }
     Ok(Json(Listed::whole(changed)))
+}
+
+/// Refuses who may not change what is said about an alert: one of a replay is for who covers all of its pipelines.
+async fn check(app: &App, caller: &Caller, view: &AlertView) -> Result<(), ApiError> {
+    if let Some(pipeline) = &view.alert.pipeline {
+        return caller.check(pipeline);
+    }
+    let replay = Some(view.alert.key.as_str()).filter(|_| view.alert.condition == Condition::Replay);
+    let replay = replay.and_then(|key| key.rsplit('/').next()?.parse().ok());
+    match replay {
+        Some(id) => match app.redrive().store().get_replay(id).await? {
+            Some(replay) => caller.check_each(&replay.pipelines),
+            None => caller.check_all(None),
+        },
+        None => caller.check_all(None),
+    }
 }

@@ -69,6 +69,27 @@ export const tries = {
     await leave();
   },
 
+  async "the button says how many go as the form is filled in, without scripts"({ open }) {
+    const { base, api, visit } = await withPages(open, 2);
+    await api("/letters", [{ pipeline: "books", input: { n: 1 }, message: "it is gone", reason: "payload_expired" }]);
+    const { page, leave } = await visit({ javaScriptEnabled: false });
+    await page.goto(`${base}/replays/new?pipeline=books`);
+    const says = async (words) => {
+      const found = (await page.getByRole("button", { name: /^Replay/ }).innerText()).trim();
+      check(found === words, `${found} instead of ${words}`);
+    };
+    await says("Replay 2 letters");
+    await page.getByLabel(/^Also send 1 letter that failed permanently/).fill("they are back");
+    await says("Replay 3 letters");
+    await page.getByLabel(/^All from saved pages/).check();
+    await says("Replay 2 letters");
+    await page.getByLabel(/^What suits each/).check();
+    await page.getByRole("button", { name: /^Replay/ }).click();
+    const [replay] = (await api("/replays")).items;
+    check(replay.progress.total === 3, `${replay.progress.total} letters are replayed`);
+    await leave();
+  },
+
   async "on a phone one of two pages is shown, and the other by a tap, without scripts"({ open }) {
     const { base, visit, cause } = await withPages(open, 1);
     const { page, leave } = await visit({ javaScriptEnabled: false, viewport: { width: 390, height: 844 } });
