@@ -5,7 +5,7 @@ use std::str::FromStr;
 use maud::{Markup, html};
 use redrive::contract::{ListRefailed, ListReplayLetters, Page as Listed, ReplayLetter, ReplayView};
 use redrive_core::ids::ReplayId;
-use redrive_core::replays::LetterState;
+use redrive_core::replays::{LetterState, Progress};
 use redrive_core::time::Timestamp;
 
 use super::super::parts::{
@@ -71,15 +71,8 @@ pub async fn read(
     Ok(store.list_replay_letters(ListReplayLetters { id, state, limit: LIMIT, cursor }).await?)
 }
 
-/// The letters as a table.
-pub fn list(
-    visitor: &Visitor,
-    replay: &ReplayView,
-    (letters, outcome): (&Listed<ReplayLetter>, Option<Outcome>),
-    now: Timestamp,
-) -> Markup {
-    let here = without_cursor(&with_query(&visitor.here, "said", None));
-    let p = &replay.progress;
+/// The outcomes by which letters are looked at: where, what it is called with how many there are, and whether it is the one.
+fn tabs(here: &str, p: &Progress, outcome: Option<Outcome>) -> Vec<(String, Markup, bool)> {
     let is = |state| Some(Outcome::Is(state));
     let all = [
         (None, "All", p.total),
@@ -102,10 +95,22 @@ pub fn list(
     let is_only = |each: Option<Outcome>| each == Some(Outcome::SameCause) && each != outcome;
     let tabs = all.into_iter().filter(|(each, _, letters)| !is_rare(*each) || *letters > 0 || *each == outcome);
     let tabs = tabs.filter(|(each, ..)| !is_only(*each));
-    let tabs = tabs.map(|(each, title, letters)| {
-        let place = format!("{}#letters", with_query(&here, "outcome", each.map(Outcome::as_str)));
+    tabs.map(|(each, title, letters)| {
+        let place = format!("{}#letters", with_query(here, "outcome", each.map(Outcome::as_str)));
         (place, html! { (title) b { (count(letters as i64)) } }, each == outcome)
-    });
+    })
+    .collect()
+}
+
+/// The letters as a table.
+pub fn list(
+    visitor: &Visitor,
+    replay: &ReplayView,
+    (letters, outcome): (&Listed<ReplayLetter>, Option<Outcome>),
+    now: Timestamp,
+) -> Markup {
+    let here = without_cursor(&with_query(&visitor.here, "said", None));
+    let tabs = tabs(&here, &replay.progress, outcome);
     html! {
         section aria-labelledby="letters" {
             (section_head("letters", "Letters", ""))
