@@ -29,6 +29,8 @@ const plain = (value) => (typeof value === "string" ? value.replace(/[0-9a-f]{8}
 const MINUTE = 60000;
 function differences(form, command, at = "") {
   if (at.endsWith(".progress")) return differences(form?.total, command?.total, `${at}.total`);
+  // What is typed in one line is about the letters of that moment, a form about those that were looked at.
+  if (at.endsWith("selection.until") && !(form && command)) return [];
   // What is written down until when was asked for at two moments.
   if (/until$/.test(at) && form && command && Math.abs(Date.parse(form) - Date.parse(command)) < MINUTE) return [];
   if (/until$/.test(at) && form !== command) return [`${at}: ${form} by the form, ${command} by the command`];
