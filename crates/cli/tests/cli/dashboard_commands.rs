@@ -29,7 +29,7 @@ fn what_a_page_offers_to_copy_does_what_its_form_does() {
     let (sandbox, copy) = (Sandbox::new(), Sandbox::new());
     let tasks: String = (1..=14).map(|n| format!("{{\"n\":{n}}}\n")).collect();
     sandbox.write("tasks.jsonl", &tasks);
-    let run = ["run", "tasks.jsonl", "--pipeline", "shop", "--attempts", "1", "--pure", "--", "sh", "-c", SCRIPT];
+    let run = ["run", "tasks.jsonl", "--pipeline", "shop", "--attempts", "1", "--", "sh", "-c", SCRIPT];
     let alerts = "[alerts.rules]\ndied_min = 2\ncause_letters = \"off\"\n[alerts.sink.team]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"cat >> told.txt\"]\n";
     for folder in [&sandbox, &copy] {
         folder.write("redrive.toml", alerts);

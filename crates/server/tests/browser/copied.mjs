@@ -66,6 +66,9 @@ const isSame = async (what, differ) => {
 let begun = false;
 const ofCopy = (line) => (/ replay /.test(line) ? line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, listed("redrive replay list --json")[0]?.id) : line);
 
+// A command that was typed says by a flag that it works from saved pages; a file would say so for good.
+const typed = (line) => ofCopy(line) + (/ --saved| replay try/.test(line) ? " --pure" : "");
+
 // Notes what a page offers, and runs what is only read.
 async function offers() {
   for (const code of await page.locator("main details.cli code").all()) {
@@ -100,7 +103,7 @@ const lineOf = (called) => (called ? page.locator(`details.cli dt:text-is("${cal
 async function follow({ called, does }) {
   await offers();
   const line = await lineOf(called);
-  shell(ofCopy(line));
+  shell(typed(line));
   await does();
   await page.waitForLoadState();
   run.push(line);
@@ -112,7 +115,7 @@ async function runs(path, called) {
   await visit(path);
   const line = await lineOf(called);
   try {
-    shell(line);
+    shell(typed(line));
   } catch (error) {
     check(error.status === 3, `${line}: ${error.stderr}`);
   }
