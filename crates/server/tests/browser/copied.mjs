@@ -66,9 +66,6 @@ const isSame = async (what, differ) => {
 let begun = false;
 const ofCopy = (line) => (/ replay /.test(line) ? line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, listed("redrive replay list --json")[0]?.id) : line);
 
-// A command that was typed says by a flag that it works from saved pages; a file would say so for good.
-const typed = (line) => ofCopy(line) + (/ --saved| replay try/.test(line) ? " --pure" : "");
-
 // Notes what a page offers, and runs what is only read.
 async function offers() {
   for (const code of await page.locator("main details.cli code").all()) {
@@ -103,7 +100,7 @@ const lineOf = (called) => (called ? page.locator(`details.cli dt:text-is("${cal
 async function follow({ called, does }) {
   await offers();
   const line = await lineOf(called);
-  shell(typed(line));
+  shell(ofCopy(line));
   await does();
   await page.waitForLoadState();
   run.push(line);
@@ -115,7 +112,7 @@ async function runs(path, called) {
   await visit(path);
   const line = await lineOf(called);
   try {
-    shell(typed(line));
+    shell(line);
   } catch (error) {
     check(error.status === 3, `${line}: ${error.stderr}`);
   }
@@ -204,15 +201,10 @@ await page.goto(base + address);
 await giveUp();
 await act(`/causes/${whole}`, { called: "Replay", does: by(/^Replay \d/, /^Replay \d/) });
 await giveUp();
-await act(`/replays/new?cause=${whole}`, { tick: "input[name=from][value=saved]", then: /^Replay \d/ });
-await giveUp();
 await act(`/replays/new?cause=${whole}`, { tick: "input[name=from][value=refetch]", then: /^Replay \d/ });
 await giveUp();
-await runs(`/causes/${whole}`, "Try a fix");
 // One letter each.
 const at = (n) => `/letters/${letters[n].id}`;
-await act(at(0), { called: "Retry from saved", then: "Retry from saved" });
-await act(at(1), { called: "Fetch again", then: "Fetch again" });
 await act(at(4), { called: "Retry now", then: "Retry now" });
 await visit(at(5));
 await page.locator("#input").fill(JSON.stringify({ ...letters[5].input, extra: "it's more" }));
