@@ -64,7 +64,8 @@ const isSame = async (what, differ) => {
   await until(async () => !(found = differ()).length, "both stores say the same").catch(() => check(false, `after ${what}\n${found.join("\n")}`));
 };
 let begun = false;
-const ofCopy = (line) => (/ replay /.test(line) ? line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, listed("redrive replay list --json")[0]?.id) : line);
+// A replay has an id of its own in each store.
+const ofCopy = (line) => line.replace(/( replay (?!start)\w+) [0-9a-f]{8}-[0-9a-f-]{27}/, (_, words) => `${words} ${listed("redrive replay list --json")[0].id}`);
 
 // Notes what a page offers, and runs what is only read.
 async function offers() {
