@@ -257,7 +257,8 @@ fn detail(detail: &Value) -> String {
     let is_said = |value: &Value| !shown(value).is_empty();
     let others =
         fields.iter().filter(|(key, value)| !["name", "note", "why"].contains(&key.as_str()) && is_said(value));
-    let others = others.map(|(key, value)| format!("{} {}", key.replace('_', " "), shown(value)));
+    let mut others: Vec<_> = others.map(|(key, value)| format!("{} {}", key.replace('_', " "), shown(value))).collect();
+    others.sort();
     said.chain(others).collect::<Vec<_>>().join(", ")
 }
 

@@ -202,10 +202,13 @@ async fn many_more_tasks_are_not_let_go_than_who_closed_a_breaker_was_told() {
     server.post("/breakers/hold", hold.clone()).await.ok();
     let browser = Browser::new(&server);
     let close = "/breakers/turn?verb=close&target=shop.example&pipeline=shop";
+    // Whoever asks for tasks finds that they wait.
+    server.post("/leases", json!({ "pipelines": ["shop"] })).await.ok();
     server.until("/breakers", |held| held["items"][0]["held"] == 3).await;
     let page = browser.page(close).await;
     assert!(page.contains("Let 3 tasks go") && page.contains("8 at once with each worker"), "{page}");
     server.enqueue("shop", tasks(3, 9)).await;
+    server.post("/leases", json!({ "pipelines": ["shop"] })).await.ok();
     server.until("/breakers", |held| held["items"][0]["held"] == 9).await;
     let again = browser.submit(&page, "/breakers/turn", &[]).await;
     let text = again.text();

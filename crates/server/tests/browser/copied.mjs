@@ -29,6 +29,8 @@ const plain = (value) => (typeof value === "string" ? value.replace(/[0-9a-f]{8}
 const MINUTE = 60000;
 function differences(form, command, at = "") {
   if (at.endsWith(".progress")) return differences(form?.total, command?.total, `${at}.total`);
+  // What is typed in one line is about the letters of that moment, a form about those that were looked at.
+  if (at.endsWith("selection.until") && !(form && command)) return [];
   // What is written down until when was asked for at two moments.
   if (/until$/.test(at) && form && command && Math.abs(Date.parse(form) - Date.parse(command)) < MINUTE) return [];
   if (/until$/.test(at) && form !== command) return [`${at}: ${form} by the form, ${command} by the command`];
@@ -62,7 +64,8 @@ const isSame = async (what, differ) => {
   await until(async () => !(found = differ()).length, "both stores say the same").catch(() => check(false, `after ${what}\n${found.join("\n")}`));
 };
 let begun = false;
-const ofCopy = (line) => (/ replay /.test(line) ? line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, listed("redrive replay list --json")[0]?.id) : line);
+// A replay has an id of its own in each store.
+const ofCopy = (line) => line.replace(/( replay (?!start)\w+) [0-9a-f]{8}-[0-9a-f-]{27}/, (_, words) => `${words} ${listed("redrive replay list --json")[0].id}`);
 
 // Notes what a page offers, and runs what is only read.
 async function offers() {
@@ -203,15 +206,10 @@ await page.goto(base + address);
 await giveUp();
 await act(`/causes/${whole}`, { called: "Replay", does: by(/^Replay \d/, /^Replay \d/) });
 await giveUp();
-await act(`/replays/new?cause=${whole}`, { tick: "input[name=from][value=saved]", then: /^Replay \d/ });
-await giveUp();
 await act(`/replays/new?cause=${whole}`, { tick: "input[name=from][value=refetch]", then: /^Replay \d/ });
 await giveUp();
-await runs(`/causes/${whole}`, "Try a fix");
 // One letter each.
 const at = (n) => `/letters/${letters[n].id}`;
-await act(at(0), { called: "Retry from saved", does: by(/^Retry from saved/, "Retry from saved") });
-await act(at(1), { called: "Fetch again", does: by("Fetch again…", "Retry with a request") });
 await act(at(4), { called: "Retry now", does: by("Retry now…", /^Retry/) });
 await visit(at(5));
 await page.locator("#input").fill(JSON.stringify({ ...letters[5].input, extra: "it's more" }));
