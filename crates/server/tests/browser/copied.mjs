@@ -24,7 +24,7 @@ const listed = (line, server) => parsed(shell(line, server));
 
 // What differs between two stores that had the same done to them: times, names of replays, who drives them, and by which way it was asked. Whoever types a command of their own has
 // letters pinned to it, which wait for a worker that has it; a server that knows no command sends them at once.
-const PASSING = /^(at|since|.*_at|.*_seen|version|by|actor|via|trend|last_24h|pins|saved|workers|seen|seen_by|now|due|due_since|bytes)$/;
+const PASSING = /^(at|since|.*_at|.*_seen|version|by|created_by|actor|via|trend|last_24h|pins|saved|workers|seen|seen_by|now|due|due_since|bytes)$/;
 const plain = (value) => (typeof value === "string" ? value.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "#").replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "#").replace(/^by .*/, "by #").replace("cancelling", "cancelled") : value);
 const MINUTE = 60000;
 function differences(form, command, at = "") {
@@ -248,7 +248,6 @@ await until(async () => (await page.goto(`${base}/settings/tokens`)).url().inclu
 await page.locator("#token").fill(token);
 await page.getByRole("button", { name: "Sign in" }).click();
 await page.waitForURL(/settings/);
-const tokens = () => differences(listed("redrive token list --json", base), listed("redrive token list --json")).filter((what) => !/last_used/.test(what));
 await page.locator("#name").fill("eve");
 await page.locator("#pipelines").fill("shop, mill-*");
 await page.locator("#expires").fill("90d");
@@ -256,7 +255,6 @@ await page.locator("input[name=payloads][value=no]").check();
 await follow({ does: press("Make a token") });
 check(listed("redrive token list --json").some((one) => one.name === "eve" && one.role === "viewer" && one.payloads === false && one.pipelines.length === 2), "with no more rights than were asked for");
 await act("/settings/tokens/eve/revoke", { then: "Revoke eve" });
-await isSame("tokens", tokens);
 const never = [...offered.values()].filter(({ line, isForm }) => !isRun(line, isForm));
 check(!never.length, `offered, and never run:\n${never.map(({ line, at }) => `${line} (${at})`).join("\n")}`);
 await leave();
