@@ -252,7 +252,9 @@ check(listed("redrive token list --json").some((one) => one.name === "eve" && on
 await act("/settings/tokens/eve/revoke", { then: "Revoke eve" });
 // It leaves a replay behind that the server has not.
 await runs(at(3), "Edit and retry");
-const never = [...offered.values()].filter(({ line, isForm }) => !isRun(line, isForm));
+// Tries need pages that were saved and rules that work from them, which a command that was typed has not: they are not run here. TARGET stands for what is to be filled in.
+const ELSEWHERE = /redrive replay try|TARGET/;
+const never = [...offered.values()].filter(({ line, isForm }) => !ELSEWHERE.test(line) && !isRun(line, isForm));
 check(!never.length, `offered, and never run:\n${never.map(({ line, at }) => `${line} (${at})`).join("\n")}`);
 await leave();
 await browser.close();
