@@ -233,7 +233,6 @@ await page.locator("#why").fill("gone for good");
 await follow({ does: press(/^Discard/) });
 await act("/letters/discard?text=no+such+page", { fill: { why: "they closed" }, then: /^Discard/ });
 await visit("/activity");
-await runs(at(3), "Edit and retry");
 // From here on everybody signs in.
 await visit("/settings/tokens");
 await page.locator("#name").fill("ada");
@@ -255,7 +254,11 @@ await page.locator("input[name=payloads][value=no]").check();
 await follow({ does: press("Make a token") });
 check(listed("redrive token list --json").some((one) => one.name === "eve" && one.role === "viewer" && one.payloads === false && one.pipelines.length === 2), "with no more rights than were asked for");
 await act("/settings/tokens/eve/revoke", { then: "Revoke eve" });
-const never = [...offered.values()].filter(({ line, isForm }) => !isRun(line, isForm));
+// It leaves a replay behind that the server has not.
+await runs(at(3), "Edit and retry");
+// Tries need pages that were saved and rules that work from them, which a command that was typed has not: they are not run here. TARGET stands for what is to be filled in.
+const ELSEWHERE = /redrive replay try|TARGET/;
+const never = [...offered.values()].filter(({ line, isForm }) => !ELSEWHERE.test(line) && !isRun(line, isForm));
 check(!never.length, `offered, and never run:\n${never.map(({ line, at }) => `${line} (${at})`).join("\n")}`);
 await leave();
 await browser.close();
