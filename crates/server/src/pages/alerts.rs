@@ -31,6 +31,13 @@ const fn empty(state: AlertStanding) -> &'static str {
     }
 }
 
+/// Said where nobody judges the rules: that nothing fires means nothing then.
+const UNJUDGED: &str = "Workers judge the rules only if redrive.toml has [alerts], and this server's has none; redrive alert check judges them once.";
+
+fn is_judged(app: &App) -> bool {
+    app.setting().config.alerts.is_some()
+}
+
 /// What a tab is called.
 const fn title(state: AlertStanding) -> &'static str {
     match state {
@@ -82,7 +89,7 @@ async fn list(app: &App, visitor: &Visitor, state: AlertStanding) -> Result<Mark
     let shown: Vec<&AlertView> = of(state).collect();
     Ok(html! {
         div #alert-tabs { (views("Which alerts", tabs)) }
-        @if shown.is_empty() { p.empty { (empty(state)) } } @else { (rows::table(visitor, &shown, now)) }
+        @if shown.is_empty() { p.empty { (empty(state)) @if !is_judged(app) { " " (UNJUDGED) } } } @else { (rows::table(visitor, &shown, now)) }
         (command(&format!("redrive alert list --state {state}")))
     })
 }
