@@ -243,7 +243,7 @@ fn table(here: &str, sort: CauseSort, causes: &[CauseView], now: Timestamp) -> M
                 (column("Cause"))
                 (column("Died, 24 h, peak"))
                 th.num role="columnheader" scope="col" aria-sort=[(sort == CauseSort::Dead).then_some("descending")] { (by(CauseSort::Dead, "Dead")) }
-                (column_num("With saved page"))
+                (column_num("Saved"))
                 th role="columnheader" scope="col" aria-sort=[(sort != CauseSort::Dead).then_some("descending")] {
                     (by(CauseSort::First, "First")) ", " (by(CauseSort::Last, "last"))
                 }
@@ -263,8 +263,10 @@ fn row(cause: &CauseView, now: Timestamp) -> Markup {
             td.c-state role="cell" { (cause_state(cause.state)) }
             th.c-what role="rowheader" scope="row" {
                 a.cut.name href={ "/causes/" (cause.id) } { (text(&cause.title)) }
-                span.fact.cut { (facts(cause)) }
-                @if let Some(example) = &cause.example { span.fact.cut.wide-only { "e.g. " (name(example)) } }
+                span.fact.cut {
+                    (facts(cause))
+                    @if let Some(example) = &cause.example { span.wide-only { " · e.g. " (name(example)) } }
+                }
             }
             td.c-spark role="cell" { (trend(&cause.trend)) }
             td.num.c-dead role="cell" { b { (number(cause.dead as i64)) } }
