@@ -225,6 +225,7 @@ async fn a_replay_is_paused_at_once_and_that_is_taken_back_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_covers_all_pipelines_of_a_replay_acknowledges_that_it_paused_itself() {
     let (server, replay) = self_paused().await;
+    server.token("root", Role::Admin, &[]).await;
     let own = server.token("ada", Role::Operator, &["shop"]).await;
     let other = server.token("eve", Role::Operator, &["other"]).await;
     let key = AlertKey::new(Condition::Replay, None, Some(&replay)).as_str().to_owned();

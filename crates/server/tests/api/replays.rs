@@ -93,7 +93,7 @@ async fn a_replay_goes_faster_while_it_runs() {
     assert_eq!(late.refused(), (409, "changed_meanwhile".to_owned()));
     let browser = Browser::new(&server);
     let page = browser.page(&path).await;
-    assert!(page.contains("at most 20 a second"), "{page}");
+    assert!(page.contains("at most 20/s"), "{page}");
     assert!(page.contains(&format!("redrive replay rate {replay} 20/s")), "{page}");
     let ask = browser.page(&format!("{path}/change?verb=rate")).await;
     let answer = browser.submit(&ask, &format!("{path}/change"), &[("rate", "none")]).await;

@@ -105,13 +105,13 @@ export const freshness = {
     await isLive(page);
     await api("/letters/discard", { letters: { ids: [letters[0].id] }, why: "no longer sold" });
     await page.locator("#where h1", { hasText: "is not dead" }).waitFor({ timeout: 60000 });
-    check(await page.getByRole("button", { name: "Retry now" }).evaluate((button) => button.matches(".settled")), "it cannot be sent again");
+    check(await page.getByRole("link", { name: "Retry now…" }).evaluate((button) => button.matches(".settled")), "it cannot be sent again");
     await fresh(page, "other actions");
     await leave();
   },
 
   async "keys are about the row that somebody is at, or about nothing"({ open }) {
-    const { base, api, report, visit } = await open(2);
+    const { base, api, report, visit } = await open(20);
     await report("other", "ValueError: another cause");
     await ask(`alarm ${base}`);
     const { page, leave } = await visit();

@@ -63,6 +63,7 @@ export const places = {
     await page.locator("dialog.help-box[open]").waitFor();
     await page.keyboard.press("j");
     await page.keyboard.press("Escape");
+    await page.locator("dialog.help-box").waitFor({ state: "detached" });
     check((await at()) === row, "and it is there again when help was closed");
     await page.keyboard.press("a");
     await page.waitForURL(/said=assign/);
