@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use redrive::Redrive;
-use redrive_core::causes::CauseSort;
 use redrive_store::contract::ListCauses;
 
 use crate::command::binary;
@@ -19,17 +18,7 @@ const RUNS: usize = 5;
 
 pub async fn measure(path: &Path, letters: u64) -> Result<()> {
     let redrive = Redrive::open(&format!("sqlite:{}", path.display())).await?;
-    let params = ListCauses {
-        ids: Vec::new(),
-        pipelines: Vec::new(),
-        states: Vec::new(),
-        owner: None,
-        with_empty: false,
-        needy: false,
-        sort: CauseSort::Dead,
-        limit: 1_000_000,
-        now: redrive.now(),
-    };
+    let params = ListCauses { with_empty: false, ..ListCauses::all(1_000_000, redrive.now()) };
     let causes = redrive.store().list_causes(params).await?;
     let cause = causes[causes.len() / 2].id.to_string();
     drop(redrive);

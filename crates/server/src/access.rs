@@ -80,6 +80,11 @@ impl Caller {
         }
     }
 
+    /// Whether each of these pipelines is, as of a replay that is theirs to see.
+    pub fn covers_each<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> bool {
+        names.into_iter().all(|name| self.covers(name))
+    }
+
     /// Refuses a pipeline that is not theirs.
     pub fn check(&self, name: &PipelineName) -> Result<(), ApiError> {
         match self.covers(name) {

@@ -6,7 +6,6 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redrive_core::causes::CauseSort;
 use redrive_core::dead::Gate;
 use redrive_core::failures::Reason;
 use redrive_store::Options;
@@ -139,17 +138,7 @@ async fn no_page_and_no_kept_count_reads_all_letters() {
             store.count_dead(CountDead { by, filter: DeadFilter::default(), limit: 10 }).await.expect("counted");
         assert_eq!(counted.first().map(|count| count.of), Some(i64::from(LETTERS) + 3));
     }
-    let causes = ListCauses {
-        ids: Vec::new(),
-        pipelines: Vec::new(),
-        states: Vec::new(),
-        owner: None,
-        with_empty: false,
-        needy: false,
-        sort: CauseSort::Dead,
-        limit: 50,
-        now: at(i64::from(LETTERS)),
-    };
+    let causes = ListCauses { with_empty: false, ..ListCauses::all(50, at(i64::from(LETTERS))) };
     let causes = store.list_causes(causes).await.expect("listed");
     assert_eq!(causes.len(), 3);
     for cause in causes {

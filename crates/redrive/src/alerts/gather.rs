@@ -7,7 +7,7 @@ use redrive_core::alerts::facts::{BreakerFacts, CauseFacts, Expiring, Facts, Fie
 use redrive_core::alerts::judge::Alerts as Judged;
 use redrive_core::alerts::{Condition, Rules, Share};
 use redrive_core::breakers::BreakerState;
-use redrive_core::causes::{CauseId, CauseSort};
+use redrive_core::causes::CauseId;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
@@ -170,18 +170,7 @@ async fn causes(
     for CauseHour { cause, count, imported, .. } in store.cause_hours(ids.clone(), since).await? {
         *letters.entry(cause).or_default() += count - imported;
     }
-    let (states, owner, limit) = (Vec::new(), None, u32::try_from(ids.len()).unwrap_or(u32::MAX));
-    let params = ListCauses {
-        ids,
-        pipelines: Vec::new(),
-        states,
-        owner,
-        with_empty: true,
-        needy: false,
-        sort: CauseSort::Dead,
-        limit,
-        now,
-    };
+    let params = ListCauses::these(ids, now);
     let died = |name: &PipelineName| {
         let lately = hours.iter().filter(|count| count.at.hour() >= since.hour() && count.pipeline == *name);
         // A task counts once: one that fails again in a replay is not another that died.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use redrive_core::causes::{CauseId, CauseSort};
+use redrive_core::causes::CauseId;
 use redrive_core::counts::Event;
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Reason;
@@ -124,18 +124,7 @@ impl Redrive {
         if ids.is_empty() {
             return Ok(groups);
         }
-        let (limit, now) = (u32::try_from(ids.len()).unwrap_or(u32::MAX), self.now());
-        let params = ListCauses {
-            ids,
-            pipelines: Vec::new(),
-            states: Vec::new(),
-            owner: None,
-            with_empty: true,
-            needy: false,
-            sort: CauseSort::Dead,
-            limit,
-            now,
-        };
+        let params = ListCauses::these(ids, self.now());
         for view in self.store.list_causes(params).await? {
             for group in groups.iter_mut().filter(|group| group.cause.as_ref() == Some(&view.id)) {
                 group.title.clone_from(&view.title);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redrive_core::alerts::{AlertKey, Condition, Share};
 use redrive_core::breakers::BreakerState;
-use redrive_core::causes::{CauseSort, CauseState};
+use redrive_core::causes::CauseState;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::{StandingFacts, is_failing, standing};
@@ -155,18 +155,7 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         let cause = match ids.is_empty() {
             true => None,
             false => {
-                let (states, owner) = (Vec::new(), None);
-                let params = ListCauses {
-                    ids,
-                    pipelines: Vec::new(),
-                    states,
-                    owner,
-                    with_empty: true,
-                    needy: false,
-                    sort: CauseSort::Dead,
-                    limit: 1,
-                    now,
-                };
+                let params = ListCauses::these(ids, now);
                 store.list_causes(params).await?.pop().map(|cause| (cause, of_all))
             }
         };

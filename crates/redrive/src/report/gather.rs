@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use redrive_core::causes::{CauseId, CauseSort};
+use redrive_core::causes::CauseId;
 use redrive_core::counts::Event;
 use redrive_core::failures::Reason;
 use redrive_core::ids::PipelineName;
@@ -105,14 +105,8 @@ impl Redrive {
             let params = ListCauses {
                 ids,
                 pipelines: pipeline.cloned().into_iter().collect(),
-                states: Vec::new(),
-                owner: None,
-                // What was brought back meanwhile killed in the window all the same.
-                with_empty: true,
-                needy: false,
-                sort: CauseSort::Dead,
-                limit: LISTED,
-                now,
+                // What was brought back meanwhile killed in the window all the same: causes without a dead letter are meant, too.
+                ..ListCauses::all(LISTED, now)
             };
             self.store.list_causes(params).await
         };

@@ -8,7 +8,6 @@ use redrive::contract::{DeadFilter, ListCauses, ListDead, Selection};
 use redrive::replays::{Draft, Drafted, NewTry, ReplayError, drafted};
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, json};
 use redrive_core::actors::Actor;
-use redrive_core::causes::CauseSort;
 use redrive_core::dead::DeadLetter;
 use redrive_core::facets::Baseline;
 use redrive_core::good::Pairing;
@@ -100,17 +99,7 @@ async fn a_page_that_broke_is_read_beside_the_last_one_that_worked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_sets_those_who_died_apart_is_told_with_both_numbers() {
     let bench = changed_layout().await;
-    let list = ListCauses {
-        ids: Vec::new(),
-        pipelines: Vec::new(),
-        states: Vec::new(),
-        owner: None,
-        with_empty: false,
-        needy: false,
-        sort: CauseSort::Dead,
-        limit: 5,
-        now: bench.redrive.now(),
-    };
+    let list = ListCauses { with_empty: false, ..ListCauses::all(5, bench.redrive.now()) };
     let cause = bench.redrive.store().list_causes(list).await.expect("listed").remove(0);
     assert_eq!((cause.dead, cause.saved), (6, 6));
     let different = bench.redrive.differences(&cause).await.expect("compared");

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use redrive::config::units::written_rate;
 use redrive::contract::{CauseView, ListCauses, ReplayView, RunningLetter};
 use redrive::replays::{ReplayRef, ready_in};
-use redrive_core::causes::{CauseId, CauseSort};
+use redrive_core::causes::CauseId;
 use redrive_core::replays::{ReplayMode, ReplayState, paused_itself};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
@@ -166,17 +166,7 @@ async fn other_causes(app: &App, visitor: &Visitor, replay: &ReplayView) -> Resu
     if counted.is_empty() {
         return Ok(Vec::new());
     }
-    let params = ListCauses {
-        ids: counted.iter().map(|(id, _)| id.clone()).collect(),
-        pipelines: Vec::new(),
-        states: Vec::new(),
-        owner: None,
-        with_empty: true,
-        needy: false,
-        sort: CauseSort::Dead,
-        limit: OTHERS,
-        now: app.redrive().now(),
-    };
+    let params = ListCauses::these(counted.iter().map(|(id, _)| id.clone()).collect(), app.redrive().now());
     let mut causes = store.list_causes(params).await?;
     causes.retain(|cause| visitor.caller.covers(&cause.pipeline));
     let found = |(id, letters): (CauseId, u64)| Some((causes.iter().find(|cause| cause.id == id)?.clone(), letters));

@@ -68,7 +68,7 @@ fn listed(
     (open_only, is_first): (bool, bool),
     now: Timestamp,
 ) -> Markup {
-    let is_theirs = |replay: &&ReplayView| visitor.caller.check_each(&replay.pipelines).is_ok();
+    let is_theirs = |replay: &&ReplayView| visitor.caller.covers_each(&replay.pipelines);
     let is_on_top = |replay: &ReplayView| paused.iter().any(|one| one.replay.id == replay.id);
     let others = page.items.iter().filter(is_theirs).filter(|replay| !is_on_top(replay));
     let on_top = paused.iter().map(|one| &one.replay).filter(|_| is_first);

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use redrive_core::causes::CauseSort;
 use redrive_core::crashes::judge;
 use redrive_core::dead::import::Arrival;
 use redrive_core::failures::{FailureReport, Reason};
@@ -59,17 +58,7 @@ pub async fn live(handles: [Shared; 2], seeds: impl IntoIterator<Item = u64>) {
 pub async fn seen(store: &Shared) -> String {
     let listed = ListJobs { filter: JobFilter::default(), limit: 999, cursor: None };
     let jobs = store.list_jobs(listed).await.expect("listed").items;
-    let all = ListCauses {
-        ids: Vec::new(),
-        pipelines: Vec::new(),
-        states: Vec::new(),
-        owner: None,
-        with_empty: true,
-        needy: false,
-        sort: CauseSort::Dead,
-        limit: 99,
-        now: at(9_000_000),
-    };
+    let all = ListCauses::all(99, at(9_000_000));
     let causes = store.list_causes(all).await.expect("listed");
     let replays = ListReplays { open_only: false, limit: 99, cursor: None };
     let replays = store.list_replays(replays).await.expect("listed").items;

@@ -1,6 +1,5 @@
 //! What must hold of forgetting.
 
-use redrive_core::causes::CauseSort;
 use redrive_core::failures::Reason;
 use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
@@ -149,18 +148,7 @@ pub async fn a_target_is_known_as_long_as_its_letters_are_dead(store: Shared) {
         bury(&store, job(n, json!({"url": format!("https://{host}/")})), Reason::HandlerError, "no", at(1)).await;
     }
     let targets = async || {
-        let (ids, states) = (Vec::new(), Vec::new());
-        let all = ListCauses {
-            ids,
-            pipelines: Vec::new(),
-            states,
-            owner: None,
-            with_empty: true,
-            needy: false,
-            sort: CauseSort::Dead,
-            limit: 9,
-            now: at(2),
-        };
+        let all = ListCauses::all(9, at(2));
         store.list_causes(all).await.expect("listed")[0].targets.clone()
     };
     let discard = DiscardDead { ids: vec![job(1, plain()).id], by: ada(), why: "old".into(), now: at(2) };

@@ -134,6 +134,27 @@ pub struct ListCauses {
 }
 
 impl ListCauses {
+    /// All causes, also those without a dead letter, those with the most letters first: at most so many.
+    pub const fn all(limit: u32, now: Timestamp) -> Self {
+        Self {
+            ids: Vec::new(),
+            pipelines: Vec::new(),
+            states: Vec::new(),
+            needy: false,
+            owner: None,
+            with_empty: true,
+            sort: CauseSort::Dead,
+            limit,
+            now,
+        }
+    }
+
+    /// These causes.
+    pub fn these(ids: Vec<CauseId>, now: Timestamp) -> Self {
+        let limit = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        Self { ids, ..Self::all(limit, now) }
+    }
+
     /// Whether it is known of a cause that it is wanted only when its state is.
     pub(crate) const fn is_by_state(&self) -> bool {
         self.needy || !self.states.is_empty()

@@ -84,7 +84,7 @@ fn head(JobDetail { job, discard, .. }: &JobDetail, now: Timestamp) -> Markup {
 
 /// Whether somebody may see a replay: all of its pipelines have to be theirs.
 pub fn is_seen_by(visitor: &Visitor, replay: &ReplayView) -> bool {
-    visitor.caller.check_each(&replay.pipelines).is_ok()
+    visitor.caller.covers_each(&replay.pipelines)
 }
 
 /// The replays that somebody may see.

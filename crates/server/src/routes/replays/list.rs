@@ -30,7 +30,7 @@ pub async fn run(
 ) -> Result<Json<Listed<ReplayView>>, ApiError> {
     let params = ListReplays { open_only: asked.open.0, limit, cursor };
     let page = app.redrive().store().list_replays(params).await?;
-    Ok(Json(Listed::of(page, |replay| caller.check_each(&replay.pipelines).is_ok())))
+    Ok(Json(Listed::of(page, |replay| caller.covers_each(&replay.pipelines))))
 }
 
 pub async fn show(

@@ -12,7 +12,7 @@ pub async fn run(State(app): State<App>, caller: Caller) -> Result<Json<Status>,
     let mut status = app.redrive().status().await?;
     if !caller.covers_all() {
         status.pipelines.retain(|name, _| caller.covers(name));
-        status.replays.retain(|replay| caller.check_each(&replay.pipelines).is_ok());
+        status.replays.retain(|replay| caller.covers_each(&replay.pipelines));
         status.breakers.retain(|view| caller.covers(&view.pipeline));
         for worker in &mut status.workers {
             worker.worker.runs.retain(|runs| caller.covers(&runs.pipeline));

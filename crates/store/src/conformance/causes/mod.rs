@@ -107,15 +107,10 @@ pub async fn people_have_their_say(store: Shared) {
     let later = store.get_cause(id.clone(), at(300)).await.expect("there");
     assert_eq!(later.cause.state, CauseState::New, "a mute ends");
     let of_bob = ListCauses {
-        ids: Vec::new(),
-        pipelines: Vec::new(),
         states: vec![CauseState::Muted],
         owner: Some("bob".into()),
         with_empty: false,
-        needy: false,
-        sort: CauseSort::Dead,
-        limit: 10,
-        now: at(100),
+        ..ListCauses::all(10, at(100))
     };
     assert_eq!(store.list_causes(of_bob.clone()).await.expect("listed").len(), 1);
     // The larger one is muted: the first that needs somebody is the other, however few are wanted.
@@ -393,17 +388,7 @@ pub async fn a_list_of_states_goes_on_until_it_is_full(store: Shared) {
     }
     change(&store, &all[8].id, CauseChange::Mute(Mute::default())).await;
     let listed = async |states: &[CauseState], limit| {
-        let params = ListCauses {
-            ids: Vec::new(),
-            pipelines: Vec::new(),
-            states: states.to_vec(),
-            owner: None,
-            with_empty: false,
-            needy: false,
-            sort: CauseSort::Dead,
-            limit,
-            now: at(100),
-        };
+        let params = ListCauses { states: states.to_vec(), with_empty: false, ..ListCauses::all(limit, at(100)) };
         let found = store.list_causes(params).await.expect("listed");
         assert!(found.iter().all(|cause| states.contains(&cause.state) && cause.targets == ["example.com"]));
         found.len()

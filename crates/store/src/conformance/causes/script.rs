@@ -26,17 +26,7 @@ pub(in crate::conformance) async fn causes(store: &Shared, now: Timestamp) -> Ve
 
 /// The same in an order.
 pub(super) async fn sorted(store: &Shared, sort: CauseSort, now: Timestamp) -> Vec<CauseView> {
-    let params = ListCauses {
-        ids: Vec::new(),
-        pipelines: Vec::new(),
-        states: Vec::new(),
-        owner: None,
-        with_empty: true,
-        needy: false,
-        sort,
-        limit: 1_000,
-        now,
-    };
+    let params = ListCauses { sort, ..ListCauses::all(1_000, now) };
     store.list_causes(params).await.expect("listed")
 }
 
