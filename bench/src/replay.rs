@@ -133,7 +133,7 @@ fn chosen() -> Selection {
 async fn try_out(redrive: &Redrive, pipeline: &Pipeline) -> Result<()> {
     let stop = CancellationToken::new();
     let new = NewTry { by: Actor::redrive(), selection: chosen(), force: false, edits: Input::new() };
-    let tried = redrive.try_replay(std::slice::from_ref(pipeline), new, &stop, |_, _| {}).await?;
+    let tried = redrive.try_replay(std::slice::from_ref(pipeline), new, (&stop, |_, _| {}), None).await?;
     ensure!(tried.recovered as usize == PAGES, "every page would recover");
     Ok(())
 }

@@ -8,7 +8,7 @@ use redrive::contract::{DeadBy, DeadFilter, ListDead, Page, Selection};
 use redrive::dead::{Archive, Archived, DeadError, Discarded, NotDead, Requests, Top, write_letter};
 use redrive::vault::Vault;
 use redrive_core::actors::Actor;
-use redrive_core::dead::DeadLetter;
+use redrive_core::dead::{DeadLetter, LetterSort};
 use redrive_core::definitions::DefinitionVersion;
 use redrive_core::ids::{JobId, PipelineName};
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ impl Desk {
             return redrive.archive_dead(filter, vault, requests, out).await;
         }
         let mut archive = Archive::begin(out, requests, self.now())?;
-        let mut params = ListDead { filter, limit: AT_ONCE, cursor: None, with_failures: true };
+        let mut params = ListDead { with_failures: true, ..ListDead::newest(filter, AT_ONCE) };
         loop {
             let page = self.list_dead(params.clone()).await?;
             for letter in &page.items {
@@ -124,16 +124,17 @@ impl Desk {
         }
     }
 
-    /// A page of dead letters, newest first.
+    /// A page of dead letters.
     pub async fn list_dead(&self, params: ListDead) -> Result<Page<DeadLetter>, Error> {
         let server = match self {
             Self::Here(redrive) => return Ok(redrive.store().list_dead(params).await?),
             Self::There(server) => server,
         };
-        let ListDead { filter, limit, cursor, with_failures } = params;
+        let ListDead { filter, sort, limit, cursor, with_failures } = params;
+        let sort = Some(sort).filter(|sort| *sort != LetterSort::default());
         page(limit, cursor, async |limit, cursor| {
             let mut asked = filtered(&filter)?;
-            asked.extend(fields(json!({ "limit": limit, "cursor": cursor })));
+            asked.extend(fields(json!({ "limit": limit, "cursor": cursor, "sort": sort })));
             asked.extend(with_failures.then(|| ("failures".to_owned(), "true".to_owned())));
             server.get(&["letters"]).query(asked).read().await
         })
@@ -203,8 +204,8 @@ impl Desk {
     ) -> Result<u64, Error> {
         let (mut letters, mut cursor) = (0, None);
         loop {
-            let (filter, limit) = (filter.clone(), AT_ONCE);
-            let page = self.list_dead(ListDead { filter, limit, cursor, with_failures }).await?;
+            let params = ListDead { cursor, with_failures, ..ListDead::newest(filter.clone(), AT_ONCE) };
+            let page = self.list_dead(params).await?;
             page.items.iter().try_for_each(&mut each)?;
             letters += page.items.len() as u64;
             cursor = page.next;

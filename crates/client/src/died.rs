@@ -29,7 +29,7 @@ impl Desk {
             return redrive.died_of(pipeline, since, of).await;
         }
         let filter = DeadFilter { pipeline: Some(pipeline.clone()), since: Some(since), ..DeadFilter::default() };
-        let mut params = ListDead { filter, limit: AT_ONCE, cursor: None, with_failures: false };
+        let mut params = ListDead::newest(filter, AT_ONCE);
         let mut groups = Groups::of(of);
         loop {
             let page = self.list_dead(params.clone()).await?;

@@ -15,6 +15,7 @@ let signedOut = false;
 let updated = Date.now();
 let asked = Date.now();
 let brokenSince = 0;
+let told = 0;
 
 const say = (detail) => document.dispatchEvent(new CustomEvent("redrive:say", { detail }));
 
@@ -233,6 +234,7 @@ async function refresh() {
     if (html) apply(html);
     // What can be done with what came of it is elsewhere on the page.
     if (loads && !loads.dataset.busy) return location.reload();
+    if (loads && Date.now() > told + 10000) { told = Date.now(); say(loads.querySelector("b").textContent); }
     updated = Date.parse(answer.headers.get("Date")) || Date.now();
     heard = Date.now();
     brokenSince = 0;

@@ -242,10 +242,11 @@ impl App {
         &self.0.stopping
     }
 
-    /// The tokens there are, as they were a moment ago at most.
+    /// The tokens there are, as they were a moment ago at most. That there is none is never believed: it would let everybody in.
     pub async fn tokens(&self) -> Result<Arc<Vec<KnownToken>>, ApiError> {
         if let Some((at, known)) = lock(&self.0.tokens).as_ref()
             && at.elapsed() < TOKENS_HOLD
+            && !known.is_empty()
         {
             return Ok(Arc::clone(known));
         }

@@ -1,7 +1,8 @@
 //! The list of routes, and the layers around them.
 
 use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -71,18 +72,18 @@ fn metrics(app: &App) -> axum::routing::MethodRouter<App> {
     get(routes::metrics::run).layer(from_fn_with_state(state, access::let_in))
 }
 
-async fn nothing_here(uri: Uri) -> Response {
-    match uri.path().starts_with("/api") {
+async fn nothing_here(State(app): State<App>, request: Request) -> Response {
+    match request.uri().path().starts_with("/api") {
         true => ApiError::missing(format!("nothing is here: {BASE}/openapi.json lists what there is")).into_response(),
-        false => pages::nothing_here().into_response(),
+        false => pages::nothing_here(app, request).await,
     }
 }
 
-async fn not_so(method: Method, uri: Uri) -> Response {
+async fn not_so(State(app): State<App>, request: Request) -> Response {
     // Whoever loads again what answered a form, or types its address, is a person.
-    if method == Method::GET && !uri.path().starts_with("/api") {
-        return pages::nothing_here().into_response();
+    if request.method() == Method::GET && !request.uri().path().starts_with("/api") {
+        return pages::nothing_here(app, request).await;
     }
-    let why = format!("{method} is nothing that can be done here");
+    let why = format!("{} is nothing that can be done here", request.method());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", why).into_response()
 }

@@ -1,7 +1,9 @@
 //! What the lists of every backend need: cursors, patterns for text, beginnings of hashes, JSON that is left out where it says nothing.
 
+use std::cmp::Reverse;
+
 use redrive_core::causes::CauseSort;
-use redrive_core::dead::DeadLetter;
+use redrive_core::dead::{DeadLetter, LetterSort};
 use redrive_core::replays::TriedDetails;
 
 use crate::contract::SearchedDead;
@@ -25,10 +27,21 @@ pub(crate) const fn cause_order(sort: CauseSort) -> &'static str {
     }
 }
 
-/// Of the newest letters of several keys, the newest of all: so many, by when they died and their numbers.
-pub(crate) fn newest(keys: &mut Vec<(i64, i64)>, limit: u32) {
-    keys.sort_unstable_by_key(|key| std::cmp::Reverse(*key));
-    keys.truncate(limit as usize);
+/// The order of letters, by when they died and their numbers.
+pub(crate) const fn letter_order(sort: LetterSort) -> &'static str {
+    match sort {
+        LetterSort::Newest => "d.died_at DESC, d.seq DESC",
+        LetterSort::Oldest => "d.died_at, d.seq",
+    }
+}
+
+/// Of the first letters of several causes' keys, the first of all: so many, by when they died and their numbers.
+pub(crate) fn first_letters<T>(found: &mut Vec<T>, key: impl Fn(&T) -> (i64, i64), (sort, limit): (LetterSort, u32)) {
+    match sort {
+        LetterSort::Newest => found.sort_unstable_by_key(|one| Reverse(key(one))),
+        LetterSort::Oldest => found.sort_unstable_by_key(key),
+    }
+    found.truncate(limit as usize);
 }
 
 /// What came of looking through the letters with these keys, in whose order they are. Who found as many as wanted has looked at no more

@@ -124,7 +124,7 @@ async fn no_page_and_no_kept_count_reads_all_letters() {
     let before = database.whole_reads().await;
     for (named, filter) in filters() {
         let store = database.open().await;
-        let first = ListDead { filter, limit: 50, cursor: None, with_failures: false };
+        let first = ListDead::newest(filter, 50);
         let page = store.list_dead(first.clone()).await.expect("listed");
         assert_eq!(page.items.len(), 50, "{named}");
         let next = store.list_dead(ListDead { cursor: page.next, ..first }).await.expect("listed");
@@ -143,7 +143,7 @@ async fn no_page_and_no_kept_count_reads_all_letters() {
     assert_eq!(causes.len(), 3);
     for cause in causes {
         let filter = DeadFilter { cause: Some(cause.id), ..DeadFilter::default() };
-        let page = ListDead { filter, limit: 50, cursor: None, with_failures: false };
+        let page = ListDead::newest(filter, 50);
         assert_eq!(store.list_dead(page).await.expect("listed").items.len(), 50);
     }
     store.ledgers().await.expect("read");

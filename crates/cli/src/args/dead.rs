@@ -2,19 +2,20 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use redrive_core::causes::CauseId;
-use redrive_core::dead::Gate;
 use redrive_core::dead::foreign::Field;
+use redrive_core::dead::{Gate, LetterSort};
 use redrive_core::ids::{JobRef, PipelineName, RoundName};
 
 use super::{FilterArgs, PageArgs, TopArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum DeadCommand {
-    /// List dead letters, newest first
+    /// List dead letters, those that died last first
     #[command(
-        after_help = "Examples:\n  redrive dead list --reason timeout --since 2h\n  redrive dead list --text 'price' --json | jq .input.url"
+        after_help = "Examples:\n  redrive dead list --reason timeout --since 2h\n  redrive dead list --sort oldest --limit 10\n  redrive dead list --text 'price' --json | jq .input.url"
     )]
     List(DeadListArgs),
     /// Show a dead letter: its input and every attempt
@@ -65,8 +66,15 @@ pub struct DeadFilterArgs {
 pub struct DeadListArgs {
     #[command(flatten)]
     pub filter: DeadFilterArgs,
+    /// Which come first, by when they died
+    #[arg(long, default_value_t, value_parser = sort())]
+    pub sort: LetterSort,
     #[command(flatten)]
     pub page: PageArgs,
+}
+
+fn sort() -> impl TypedValueParser<Value = LetterSort> {
+    PossibleValuesParser::new(LetterSort::ALL.map(LetterSort::as_str)).try_map(|name| name.parse::<LetterSort>())
 }
 
 #[derive(Debug, Args)]

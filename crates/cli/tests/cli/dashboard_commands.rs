@@ -14,6 +14,12 @@ pub fn browser(script: &str) -> Command {
     node
 }
 
+/// The same with nothing set that commands go by.
+pub fn unset(node: &mut Command) -> &mut Command {
+    let names = ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG", "REDRIVE_SERVER", "REDRIVE_TOKEN"];
+    names.iter().fold(node, |node, name| node.env_remove(name))
+}
+
 /// Tasks that die of two causes. None leaves a page behind: a command that was typed is not known to work from one.
 const SCRIPT: &str = r#"read task
 case "$task" in *'"n":1'[0-9]*) echo "no such page" >&2;; *) echo "boom 17" >&2;; esac
@@ -43,11 +49,8 @@ fn what_a_page_offers_to_copy_does_what_its_form_does() {
     let (serving, beside) = (Serving::start(&sandbox, &[]), Serving::start(&copy, &[]));
     let mut node = browser("copied.mjs");
     node.arg(serving.url()).arg(copy.path("")).arg(env!("CARGO_BIN_EXE_redrive")).arg(sandbox.path(""));
-    for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG", "REDRIVE_SERVER", "REDRIVE_TOKEN"] {
-        node.env_remove(name);
-    }
     // It fails by itself if a page offers something that it did not run.
-    Ran::of(node.env("XDG_STATE_HOME", copy.path("state")).output().expect("node runs")).expect(0);
+    Ran::of(unset(&mut node).env("XDG_STATE_HOME", copy.path("state")).output().expect("node runs")).expect(0);
     drop((serving, beside));
     sandbox.assert_sound();
     copy.assert_sound();

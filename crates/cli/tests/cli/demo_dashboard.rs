@@ -5,9 +5,13 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::dashboard_commands::browser;
+use crate::dashboard_commands::{browser, unset};
 use crate::harness::{Ran, Sandbox};
 use crate::network::Serving;
+
+/// The rule of the demo that finds nothing any more, and one that does.
+const RULE: &str = ".price-tag-main::text";
+const CORRECTED: &str = ".price data::attr(value)";
 
 /// It plays the whole demo: there is no shorter way to see that its end is the page of its largest cause.
 #[test]
@@ -28,23 +32,36 @@ fn the_demo_ends_on_the_page_of_its_largest_cause() {
     assert!(ended.success());
     assert_eq!(demo.wait().expect("ended").code(), Some(0));
     the_story_goes_on(&sandbox.path("redrive-demo"));
+    what_is_offered_of_saved_pages_does_what_its_form_does(&sandbox.path("redrive-demo"));
+}
+
+/// What the demo left, with a server that works, in a folder of its own.
+fn world(demo: &Path) -> (Serving, Sandbox) {
+    let sandbox = Sandbox::new();
+    let copied = Command::new("cp").arg("-r").arg(demo).arg(sandbox.path("")).status().expect("copied");
+    assert!(copied.success());
+    let mut served = sandbox.command();
+    served.current_dir(sandbox.path("redrive-demo")).args(["serve", "--work", "--listen", "127.0.0.1:0"]);
+    (Serving::of(served), sandbox)
 }
 
 /// What the demo left goes on in a browser, on a copy for each way to use it: a rule is tried and corrected, and what it broke is brought
 /// back.
 fn the_story_goes_on(demo: &Path) {
-    let worlds = [(); 3].map(|()| {
-        let sandbox = Sandbox::new();
-        let copied = Command::new("cp").arg("-r").arg(demo).arg(sandbox.path("")).status().expect("copied");
-        assert!(copied.success());
-        let mut served = sandbox.command();
-        served.current_dir(sandbox.path("redrive-demo")).args(["serve", "--work", "--listen", "127.0.0.1:0"]);
-        (Serving::of(served), sandbox)
-    });
+    let worlds = [(); 3].map(|()| world(demo));
     let mut node = browser("demo.mjs");
-    node.arg(".price-tag-main::text");
+    node.arg(RULE);
     for (serving, sandbox) in &worlds {
         node.arg(format!("{}={}", serving.url(), sandbox.path("redrive-demo").display()));
     }
     Ran::of(node.output().expect("node runs")).expect(0);
+}
+
+/// "Copy as CLI" of what needs pages that were saved: each command is run on a copy, beside its form.
+fn what_is_offered_of_saved_pages_does_what_its_form_does(demo: &Path) {
+    let [(serving, sandbox), (_beside, copy)] = [(); 2].map(|()| world(demo));
+    let [folder, copy] = [&sandbox, &copy].map(|sandbox| sandbox.path("redrive-demo"));
+    let mut node = browser("saved.mjs");
+    node.arg(serving.url()).arg(copy).arg(env!("CARGO_BIN_EXE_redrive")).arg(folder).args([RULE, CORRECTED]);
+    Ran::of(unset(&mut node).output().expect("node runs")).expect(0);
 }

@@ -9,6 +9,7 @@ mod cause;
 mod clients;
 mod codes;
 mod dashboard_commands;
+mod dashboard_killed;
 mod dead;
 mod definition;
 mod demo_dashboard;

@@ -93,6 +93,11 @@ impl Serving {
         Self { child, address }
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Where it is.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -5,8 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use redrive::contract::{Selection, TryView};
-use redrive::replays::{NewTry, Tried, newest_try};
+use redrive::compare::Comparing;
+use redrive::contract::{ListDead, Selection, TryView};
+use redrive::replays::{NewTry, Tried, tries_of};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Error, ErrorKind, Pipeline};
 use redrive_core::ids::TryId;
@@ -42,7 +43,20 @@ impl Desk {
     pub async fn find_try(&self, of: Option<(&Selection, &Input)>) -> Result<Option<TryView>, Error> {
         match self {
             Self::Here(redrive) => redrive.find_try(of).await,
-            Self::There(server) => Ok(newest_try(all(server, &["tries"], Vec::new()).await?, of)),
+            Self::There(server) => {
+                let mut ended: Vec<TryView> = all(server, &["tries"], Vec::new()).await?;
+                ended.retain(|kept| kept.finished_at.is_some());
+                for (kept, others) in tries_of(ended, of) {
+                    let is_all = match others {
+                        Some(died) => self.list_dead(ListDead::newest(died, 1)).await?.items.is_empty(),
+                        None => true,
+                    };
+                    if is_all {
+                        return Ok(Some(kept));
+                    }
+                }
+                Ok(None)
+            }
         }
     }
 
@@ -51,11 +65,11 @@ impl Desk {
         &self,
         pipelines: &[Pipeline],
         new: NewTry,
-        stop: &CancellationToken,
-        told: impl Fn(u64, u64),
+        (stop, told): (&CancellationToken, impl Fn(u64, u64)),
+        with: Option<Comparing<'_>>,
     ) -> Result<Tried, Error> {
         let server = match self {
-            Self::Here(redrive) => return redrive.try_replay(pipelines, new, stop, told).await,
+            Self::Here(redrive) => return redrive.try_replay(pipelines, new, (stop, told), with).await,
             Self::There(server) => server,
         };
         let NewTry { selection, force, edits, .. } = new;

@@ -1,14 +1,17 @@
 //! Dead letters: jobs that are no longer tried, with everything needed to understand them and do them later.
 //!
-//! - [`import`]: taking in those of another store; [`foreign`]: reading those of other programs
+//! - [`LetterSort`]: in which order; [`import`]: taking in those of another store; [`foreign`]: reading those of other programs
 
 pub mod foreign;
 pub mod import;
+mod sort;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub use self::sort::LetterSort;
 
 use crate::causes::CauseId;
 use crate::definitions::DefinitionVersion;

@@ -97,7 +97,7 @@ impl Redrive {
     /// are looked at.
     pub async fn died_of(&self, pipeline: &PipelineName, since: Timestamp, of: &[JobId]) -> Result<Died, Error> {
         let filter = DeadFilter { pipeline: Some(pipeline.clone()), since: Some(since), ..DeadFilter::default() };
-        let mut params = ListDead { filter, limit: PAGE, cursor: None, with_failures: false };
+        let mut params = ListDead::newest(filter, PAGE);
         let mut groups = Groups::of(of);
         loop {
             let page = self.store.list_dead(params.clone()).await?;

@@ -65,5 +65,5 @@ impl Redrive {
 }
 
 fn pages(filter: DeadFilter) -> ListDead {
-    ListDead { filter, limit: STEP, cursor: None, with_failures: false }
+    ListDead::newest(filter, STEP)
 }

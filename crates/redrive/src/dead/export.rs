@@ -51,7 +51,7 @@ impl Redrive {
     /// [`import_dead_file`]: Redrive::import_dead_file
     pub async fn export_dead(&self, filter: DeadFilter, out: &mut impl Write) -> Result<u64, Error> {
         let mut exported = 0;
-        let params = ListDead { filter, limit: PAGE, cursor: None, with_failures: true };
+        let params = ListDead { with_failures: true, ..ListDead::newest(filter, PAGE) };
         self.each_dead(params, async |letters| {
             for letter in &letters {
                 write_letter(out, letter).map_err(DeadError::Unwritten)?;
@@ -73,7 +73,7 @@ impl Redrive {
         out: impl Write,
     ) -> Result<Archived, Error> {
         let mut archive = Archive::begin(out, requests, self.now())?;
-        let params = ListDead { filter, limit: ARCHIVED_PAGE, cursor: None, with_failures: true };
+        let params = ListDead { with_failures: true, ..ListDead::newest(filter, ARCHIVED_PAGE) };
         self.each_dead(params, async |letters| {
             for letter in &letters {
                 archive.add(letter, async |payload, out| copied(vault.copy(payload.hash, out).await)).await?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use redrive_core::dead::DeadLetter;
+use redrive_core::dead::{DeadLetter, LetterSort};
 use redrive_store::StoreError;
 use redrive_store::contract::{DeadFilter, SearchDead};
 
@@ -19,6 +19,8 @@ const MOST: u32 = 20_000;
 pub struct SearchAsked {
     /// Which letters.
     pub filter: DeadFilter,
+    /// Which are looked at first.
+    pub sort: LetterSort,
     /// At most so many are found.
     pub limit: u32,
     /// Where to go on.
@@ -30,7 +32,7 @@ pub struct SearchAsked {
 /// What was found, and how far it was looked.
 #[derive(Clone, Debug)]
 pub struct FoundLetters {
-    /// Letters that are like that, newest first.
+    /// Letters that are like that, in that order.
     pub letters: Vec<DeadLetter>,
     /// How many were looked at, those before the cursor included.
     pub looked_at: u64,
@@ -57,8 +59,8 @@ impl Redrive {
         let (mut letters, mut look_at) = (Vec::new(), FIRST);
         loop {
             let limit = asked.limit.saturating_sub(u32::try_from(letters.len()).unwrap_or(u32::MAX)).max(1);
-            let (piece, filter) = (Instant::now(), asked.filter.clone());
-            let found = self.store.search_dead(SearchDead { filter, limit, look_at, cursor }).await?;
+            let (piece, filter, sort) = (Instant::now(), asked.filter.clone(), asked.sort);
+            let found = self.store.search_dead(SearchDead { filter, sort, limit, look_at, cursor }).await?;
             letters.extend(found.letters);
             (looked_at, cursor) = (looked_at.saturating_add(found.looked_at), found.next);
             let left = asked.within.saturating_sub(begun.elapsed());

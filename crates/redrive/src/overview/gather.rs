@@ -1,4 +1,4 @@
-//! What stands in the head of every page, and what an overview is made of.
+//! What an overview is made of.
 
 use redrive_core::alerts::{AlertKey, Condition};
 use redrive_core::causes::CauseState;
@@ -6,39 +6,17 @@ use redrive_core::ids::PipelineName;
 use redrive_core::replays::paused_itself;
 use redrive_store::contract::{CauseView, ListReplays, ReplayView};
 
-use super::{Glance, Look, SelfPaused};
+use super::{Look, SelfPaused};
 use crate::causes::CausesAsked;
 use crate::config::Setting;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::replays::OPEN_REPLAYS;
 
-/// Causes that are counted for the head of a page.
-pub(super) const CAUSES_MAX: u32 = 100;
-
 /// Open replays that are read.
 const REPLAYS_MAX: u32 = 50;
 
 impl Redrive {
-    /// What stands in the head of every page, of the pipelines that somebody may see. What belongs to none of them is for who sees all.
-    pub async fn glance(&self, covers: impl Fn(&PipelineName) -> bool, sees_all: bool) -> Result<Glance, Error> {
-        let mut ledgers = self.store.ledgers().await?;
-        ledgers.retain(|name, _| covers(name));
-        let (needy, more_causes) = self.needy_causes(&covers, &[], CAUSES_MAX).await?;
-        let alerts = self.store.list_alerts().await?;
-        let is_theirs = |name: Option<&PipelineName>| name.map_or(sees_all, &covers);
-        let (pauses, now) = (self.store.pauses().await?, self.now());
-        Ok(Glance {
-            causes: needy.len(),
-            more_causes,
-            replays: self.open_replays(&covers).await?.len(),
-            alerts: alerts.iter().filter(|v| v.needs_somebody(now) && is_theirs(v.alert.pipeline.as_ref())).count(),
-            unbalanced: ledgers.iter().filter(|(_, l)| !l.balances()).map(|(name, _)| name.clone()).collect(),
-            paused: pauses.into_iter().filter(|(name, _)| covers(name)).collect(),
-            pipelines: ledgers.into_keys().collect(),
-        })
-    }
-
     /// Looks at what is to be looked at first, of one pipeline or of all that somebody may see. What belongs to none of them is for who
     /// sees all.
     pub fn look<'a, C>(&'a self, setting: &'a Setting, covers: C, sees_all: bool) -> Look<'a, C>

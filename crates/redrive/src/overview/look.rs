@@ -8,17 +8,17 @@ use redrive_core::breakers::BreakerState;
 use redrive_core::causes::CauseState;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
-use redrive_core::pipelines::{StandingFacts, is_failing, standing};
+use redrive_core::ledger::Ledger;
+use redrive_core::pipelines::{Pause, StandingFacts, is_failing, standing};
 use redrive_core::replays::paused_itself;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    BreakerView, BusiestCauses, CauseView, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch, Watched,
-    WorkerView,
+    AlertView, BreakerView, BusiestCauses, CauseView, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch,
+    Watched, WorkerView,
 };
 use tokio::sync::OnceCell;
 
-use super::gather::CAUSES_MAX;
-use super::{EXPIRY_AHEAD, LATELY, Lately, Need, Needs, PipelineLine, Worst};
+use super::{EXPIRY_AHEAD, Glance, LATELY, Lately, Need, Needs, PipelineLine, Worst};
 use crate::config::Setting;
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -30,6 +30,9 @@ const WEEK: Duration = Duration::from_secs(7 * 86_400);
 /// Hours that are drawn, the present one included, and how long ago the first of them was.
 const HOURS: usize = 24;
 const DRAWN: Duration = Duration::from_secs(23 * 3_600);
+
+/// Causes that need somebody, of those that are counted.
+const CAUSES_MAX: u32 = 100;
 
 /// Causes that are named among what needs somebody.
 const CAUSES_NAMED: usize = 5;
@@ -52,6 +55,10 @@ pub struct Look<'a, C> {
 /// What was read for an overview.
 #[derive(Debug, Default)]
 struct Cells {
+    ledgers: OnceCell<BTreeMap<PipelineName, Ledger>>,
+    pauses: OnceCell<BTreeMap<PipelineName, Pause>>,
+    alerts: OnceCell<Vec<AlertView>>,
+    needy: OnceCell<(Vec<CauseView>, bool)>,
     minutes: OnceCell<Vec<EventCount>>,
     watched: OnceCell<Watched>,
     held: OnceCell<Vec<BreakerView>>,
@@ -63,6 +70,22 @@ struct Cells {
 impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
     pub(super) fn new(redrive: &'a Redrive, setting: &'a Setting, covers: C, sees_all: bool) -> Self {
         Self { redrive, setting, covers, sees_all, now: redrive.now(), cells: Cells::default() }
+    }
+
+    /// What stands in the head of every page. What belongs to no pipeline is for who sees all.
+    pub async fn glance(&self) -> Result<Glance, Error> {
+        let own: Vec<_> = self.ledgers().await?.iter().filter(|(name, _)| (self.covers)(name)).collect();
+        let (needy, more_causes) = self.needy().await?;
+        let paused = self.pauses().await?.iter().filter(|(name, _)| (self.covers)(name));
+        Ok(Glance {
+            causes: needy.len(),
+            more_causes: *more_causes,
+            replays: self.open().await?.len(),
+            alerts: self.firing().await?.len(),
+            unbalanced: own.iter().filter(|(_, l)| !l.balances()).map(|(name, _)| (*name).clone()).collect(),
+            paused: paused.map(|(name, pause)| (name.clone(), pause.clone())).collect(),
+            pipelines: own.into_iter().map(|(name, _)| name.clone()).collect(),
+        })
     }
 
     /// What died lately, and what most of it died of.
@@ -98,6 +121,28 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         Ok(self.open().await?.iter().filter(|replay| !is_self_paused(replay)).collect())
     }
 
+    async fn ledgers(&self) -> Result<&BTreeMap<PipelineName, Ledger>, Error> {
+        Ok(self.cells.ledgers.get_or_try_init(|| self.redrive.store.ledgers()).await?)
+    }
+
+    async fn pauses(&self) -> Result<&BTreeMap<PipelineName, Pause>, Error> {
+        Ok(self.cells.pauses.get_or_try_init(|| self.redrive.store.pauses()).await?)
+    }
+
+    /// Alerts that nobody has seen to.
+    async fn firing(&self) -> Result<Vec<&AlertView>, Error> {
+        let alerts = self.cells.alerts.get_or_try_init(|| self.redrive.store.list_alerts()).await?;
+        let is_theirs = |name: Option<&PipelineName>| name.map_or(self.sees_all, &self.covers);
+        let firing = |view: &&AlertView| view.needs_somebody(self.now) && is_theirs(view.alert.pipeline.as_ref());
+        Ok(alerts.iter().filter(firing).collect())
+    }
+
+    /// Causes that need somebody, those with the most dead letters first, and whether there are more.
+    async fn needy(&self) -> Result<&(Vec<CauseView>, bool), Error> {
+        let read = || self.redrive.needy_causes(&self.covers, &[], CAUSES_MAX);
+        self.cells.needy.get_or_try_init(read).await
+    }
+
     async fn open(&self) -> Result<&[ReplayView], Error> {
         Ok(self.cells.open.get_or_try_init(|| self.redrive.open_replays(&self.covers)).await?)
     }
@@ -122,8 +167,7 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
 
     async fn watch(&self) -> Result<Watched, Error> {
         let (store, now) = (&self.redrive.store, self.now);
-        let ledgers = store.ledgers().await?;
-        let with_dead = ledgers.iter().filter(|(name, ledger)| (self.covers)(name) && ledger.dead > 0);
+        let with_dead = self.ledgers().await?.iter().filter(|(name, ledger)| (self.covers)(name) && ledger.dead > 0);
         let expiring = with_dead.filter_map(|(name, _)| Some((name.clone(), self.expires_before(name)?))).collect();
         Ok(store.watch(Watch { expiring, limit: EXPIRING_MAX, now }).await?)
     }
@@ -166,14 +210,11 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
 
     async fn read_needs(&self) -> Result<Needs, Error> {
         let covers = &self.covers;
-        let (all, more_causes) = self.redrive.needy_causes(covers, &[], CAUSES_MAX).await?;
-        let causes = self.most_urgent(&all).await?;
+        let (all, more_causes) = self.needy().await?;
+        let causes = self.most_urgent(all).await?;
         let other_causes = all.len().saturating_sub(causes.len());
         let paused = self.open().await?.iter().filter(|replay| is_self_paused(replay)).cloned();
-        let is_theirs = |name: Option<&PipelineName>| name.map_or(self.sees_all, covers);
-        let alerts = self.redrive.store.list_alerts().await?.into_iter();
-        let firing = alerts.filter(|view| view.needs_somebody(self.now) && is_theirs(view.alert.pipeline.as_ref()));
-        let firing: Vec<_> = firing.collect();
+        let firing = self.firing().await?;
         // One whose alert fires is there already, with what to do.
         let is_told = |replay: &ReplayView| {
             let key = AlertKey::new(Condition::Replay, None, Some(&replay.id.to_string()));
@@ -187,12 +228,12 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         });
         let needs = firing
             .into_iter()
-            .map(|view| Need::Alert(Box::new(view)))
+            .map(|view| Need::Alert(Box::new(view.clone())))
             .chain(causes.into_iter().map(|cause| Need::Cause(Box::new(cause))))
             .chain(paused.into_iter().map(|replay| Need::Replay(Box::new(replay))))
             .chain(expiring)
             .collect();
-        Ok(Needs { needs, other_causes, more_causes })
+        Ok(Needs { needs, other_causes, more_causes: *more_causes })
     }
 
     /// The causes that are named, of those that need somebody: what is not as usual comes first, then what has most dead letters.
@@ -206,7 +247,7 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
 
     async fn read_pipelines(&self) -> Result<Vec<PipelineLine>, Error> {
         let (store, now) = (&self.redrive.store, self.now);
-        let (ledgers, mut pauses) = (store.ledgers().await?, store.pauses().await?);
+        let (ledgers, pauses) = (self.ledgers().await?, self.pauses().await?);
         let (watched, breakers, minutes) = (self.watched().await?, self.held().await?, self.minutes().await?);
         // Of the days between nothing is shown.
         let week_ago = CountEvents { until: Some(now - WEEK + HOUR), ..CountEvents::since(now - WEEK, Span::Hour) };
@@ -218,7 +259,7 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         let names: BTreeSet<_> = ledgers.keys().chain(self.setting.config.pipeline.keys()).cloned().collect();
         let line = |name: PipelineName| {
             let ledger = ledgers.get(&name).copied().unwrap_or_default();
-            let pause = pauses.remove(&name);
+            let pause = pauses.get(&name).cloned();
             let died = last_hour.get(&name).copied().unwrap_or_default();
             let (workers, held_workers) = attending(&alive, &name);
             let waits = breakers.iter().any(|view| view.pipeline == name && view.held > 0);

@@ -1,7 +1,7 @@
 //! What to look at first: what needs somebody, and where each pipeline stands. All of it is read from roll-ups, so that it costs the
 //! same however many letters are dead.
 //!
-//! - `look`: its parts, each read by itself; `gather`: what stands in the head of every page, and what both need
+//! - `look`: its parts, each read by itself, and what stands in the head of every page; `gather`: what they are made of
 
 mod gather;
 mod look;

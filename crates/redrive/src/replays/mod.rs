@@ -36,7 +36,7 @@ pub use self::elsewhere::{EndedTry, LetterInTry, OpenedTry, TryVerdict};
 pub use self::error::ReplayError;
 pub use self::steps::{StepLine, ready_in};
 pub use self::trial::{NewTry, Remaining, Tried, TriedRecord};
-pub use self::tries::{newest_try, outdated_try};
+pub use self::tries::{outdated_try, tries_of};
 pub use self::under_way::BegunTry;
 pub use self::verbs::{OPEN_REPLAYS, ReplayRef, ReplayWaits, meant};
 use crate::dead::check;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{TRY_KEPT, TriedWith, TryOutdated, outdated};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{DeadFilter, Selection, TryView};
+use redrive_store::contract::{DeadFilter, ListDead, Selection, TryView};
 
 use super::error::ReplayError;
 use crate::engine::Redrive;
@@ -31,13 +31,31 @@ impl Redrive {
 
     /// The newest try that ended: of a selection, with those fields of the inputs changed, or of any.
     pub async fn find_try(&self, of: Option<(&Selection, &Input)>) -> Result<Option<TryView>, Error> {
-        Ok(newest_try(self.list_tries().await?, of))
+        let mut ended = self.list_tries().await?;
+        ended.retain(|kept| kept.finished_at.is_some());
+        self.newest_among(ended, of).await
     }
 
     /// The newest try of a selection, whether it has ended or not.
     pub async fn newest_of(&self, selection: &Selection, edits: &Input) -> Result<Option<TryView>, Error> {
-        let fits = |kept: &TryView| covers(&kept.selection, selection) && kept.edits == *edits;
-        Ok(self.list_tries().await?.into_iter().find(fits))
+        self.newest_among(self.list_tries().await?, Some((selection, edits))).await
+    }
+
+    async fn newest_among(
+        &self,
+        kept: Vec<TryView>,
+        of: Option<(&Selection, &Input)>,
+    ) -> Result<Option<TryView>, Error> {
+        for (kept, others) in tries_of(kept, of) {
+            let is_all = match others {
+                Some(died) => self.store.list_dead(ListDead::newest(died, 1)).await?.items.is_empty(),
+                None => true,
+            };
+            if is_all {
+                return Ok(Some(kept));
+            }
+        }
+        Ok(None)
     }
 
     /// The newest try of a selection, if a replay of what it recovered may rely on it: it is refused if there is none, if it
@@ -74,13 +92,25 @@ pub fn outdated_try(kept: &TryView, pipelines: &[Pipeline], now: Timestamp) -> O
     outdated(kept.created_at, &kept.tried_with, &defined(pipelines), now)
 }
 
-/// The newest of these tries that ended: of a selection, with those fields of the inputs changed, or of any.
-pub fn newest_try(kept: Vec<TryView>, of: Option<(&Selection, &Input)>) -> Option<TryView> {
-    let fits = |kept: &TryView| {
-        let asked = of.is_none_or(|(selection, edits)| covers(&kept.selection, selection) && kept.edits == *edits);
-        kept.finished_at.is_some() && asked
-    };
-    kept.into_iter().find(fits)
+/// Those of these tries that are of a selection, with those fields of the inputs changed, or of any. One of less time is, too, if none of the
+/// letters that are named beside it is dead: they died since.
+pub fn tries_of(
+    kept: Vec<TryView>,
+    of: Option<(&Selection, &Input)>,
+) -> impl Iterator<Item = (TryView, Option<DeadFilter>)> {
+    kept.into_iter().filter_map(move |kept| {
+        let Some((wanted, edits)) = of else { return Some((kept, None)) };
+        let tried = &kept.selection;
+        let endless = DeadFilter { until: None, ..tried.filter.clone() };
+        let endless = Selection { filter: endless, ids: tried.ids.clone() };
+        if kept.edits != *edits || !covers(&endless, wanted) {
+            return None;
+        }
+        let since = tried.filter.until.max(wanted.filter.since);
+        let is_whole = covers(tried, wanted) || !wanted.ids.is_empty();
+        let others = (!is_whole).then(|| DeadFilter { since, ..wanted.filter.clone() });
+        Some((kept, others))
+    })
 }
 
 /// Whether a try of one selection is a try of another: the same letters by id, or the same filters and no less time.

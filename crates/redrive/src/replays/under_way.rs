@@ -14,6 +14,7 @@ use super::choose::wish;
 use super::draft::{Drafted, GoodCheck};
 use super::trial::{NewTry, Trial, Tried};
 use super::tries::defined;
+use crate::compare::Comparing;
 use crate::engine::Redrive;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
@@ -36,27 +37,22 @@ pub struct BegunTry {
 
 impl Redrive {
     /// Runs the handlers of letters over their saved payloads and settles nothing: what would recover, and what would still
-    /// fail, for which causes. That is kept for a day, so that a replay may take what recovered. `told` hears how far it is.
+    /// fail, for which causes. That is kept for a day, so that a replay may take what recovered. `told` hears how far it is. With a
+    /// configuration, pages that worked are read by its rules, too, if the letters are of one pipeline.
     pub async fn try_replay(
         &self,
         pipelines: &[Pipeline],
         new: NewTry,
-        stop: &CancellationToken,
-        told: impl Fn(u64, u64),
+        (stop, told): (&CancellationToken, impl Fn(u64, u64)),
+        with: Option<Comparing<'_>>,
     ) -> Result<Tried, Error> {
-        self.try_draft(pipelines, (new, None), stop, told).await
-    }
-
-    /// The same by draft rules, which the pipelines have instead of those of their file.
-    pub async fn try_draft(
-        &self,
-        pipelines: &[Pipeline],
-        (new, draft): (NewTry, Option<Drafted>),
-        stop: &CancellationToken,
-        told: impl Fn(u64, u64),
-    ) -> Result<Tried, Error> {
-        let good = draft.as_ref().map(|draft| draft.good.clone()).unwrap_or_default();
-        self.begin_try(pipelines, (new, draft)).await?.run(stop, told, async { Ok(good) }).await
+        let good = async {
+            match (with, pipelines) {
+                (Some(with), [only]) => self.check_good_since(&with, &only.name).await,
+                _ => Ok(GoodCheck::default()),
+            }
+        };
+        self.begin_try(pipelines, (new, None)).await?.run(stop, told, good).await
     }
 
     /// Begins to try letters by the rules of these pipelines, a draft if that is given; see [`BegunTry::run`].

@@ -106,12 +106,8 @@ async fn a_part_is_a_cause_of_its_own_until_it_is_merged_back() {
 async fn a_letter_is_explained_by_what_its_last_failure_said() {
     let (redrive, _) = redrive();
     bury(&redrive).await;
-    let params = redrive::contract::ListDead {
-        filter: redrive::contract::DeadFilter { reason: Some(Reason::HandlerError), ..Default::default() },
-        limit: 1,
-        cursor: None,
-        with_failures: false,
-    };
+    let filter = redrive::contract::DeadFilter { reason: Some(Reason::HandlerError), ..Default::default() };
+    let params = redrive::contract::ListDead::newest(filter, 1);
     let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     let explained = redrive.explain_letter(letter.id).await.expect("explained").expect("it failed");
     assert_eq!((explained.cause, explained.message.as_str()), (letter.cause, "no price"));

@@ -70,7 +70,7 @@ async fn changed_layout() -> Bench {
 }
 
 async fn letters(bench: &Bench) -> Vec<DeadLetter> {
-    let list = ListDead { filter: DeadFilter::default(), limit: 50, cursor: None, with_failures: true };
+    let list = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 50) };
     bench.redrive.store().list_dead(list).await.expect("listed").items
 }
 
@@ -127,9 +127,9 @@ async fn a_draft_is_tried_over_saved_pages_and_checked_against_good_ones() {
         let ids = letters(&bench).await.iter().map(|letter| letter.id).collect();
         let selection = Selection { ids, ..Selection::default() };
         let new = NewTry { by: Actor::redrive(), selection, force: true, edits: Default::default() };
-        let draft = Some(Drafted { rules, change, good });
-        let stop = CancellationToken::new();
-        let tried = bench.redrive.try_draft(&pipelines, (new, draft), &stop, |_, _| {}).await.expect("tried");
+        let draft = Some(Drafted { rules, change, good: Default::default() });
+        let begun = bench.redrive.begin_try(&pipelines, (new, draft)).await.expect("begun");
+        let tried = begun.run(&CancellationToken::new(), |_, _| {}, async { Ok(good) }).await.expect("tried");
         assert_eq!((tried.recovered, tried.tried), (6, 6), "{rule}");
         assert_eq!(letters(&bench).await.len(), 6, "nothing is settled");
         let kept = bench.redrive.list_tries().await.expect("listed").remove(0);

@@ -6,6 +6,7 @@ use redrive::contract::{DeadBy, DeadFilter, Selection};
 use redrive::dead::{DeadError, ImportNote, Imported, NotDead, SearchAsked, foretell_import};
 use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, StoreError, json};
 use redrive_core::actors::{Actor, Via};
+use redrive_core::dead::LetterSort;
 use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
 
@@ -57,8 +58,7 @@ async fn letters_are_given_up_by_id_and_what_is_none_is_named() {
     let (redrive, _) = redrive();
     bury(&redrive, 2).await;
     let mut found = Vec::new();
-    let all =
-        redrive::contract::ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: false };
+    let all = redrive::contract::ListDead::newest(DeadFilter::default(), 9);
     let each = async |letters: Vec<redrive_core::dead::DeadLetter>| {
         found.extend(letters.iter().map(|letter| letter.id));
         Ok::<_, Error>(())
@@ -163,6 +163,7 @@ async fn a_search_goes_on_where_it_stopped() {
     bury(&redrive, 12).await;
     let asked = |limit, cursor| SearchAsked {
         filter: DeadFilter { text: Some("\"n\":".into()), ..DeadFilter::default() },
+        sort: LetterSort::Newest,
         limit,
         cursor,
         within: Duration::ZERO,

@@ -36,7 +36,7 @@ async fn run(bench: &Bench, pipeline: Pipeline, jobs: impl IntoIterator<Item = (
 
 async fn kept(bench: &Bench, of_cause: bool) -> Vec<GoodPage> {
     let store = bench.redrive.store();
-    let list = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: false };
+    let list = ListDead::newest(DeadFilter::default(), 1);
     let dead = store.list_dead(list).await.expect("listed").items.pop();
     let cause = dead.and_then(|letter| letter.cause).filter(|_| of_cause);
     let find = FindGood { pipeline: "pages".parse().expect("a name"), target: None, cause, limit: 100 };

@@ -60,7 +60,7 @@ async fn a_pipeline_that_is_not_named_gets_nothing_and_the_job_says_so() {
     redrive.enqueue(&pages, [json!({"page": 3})]).await.expect("accepted");
     let ledger = redrive.drain(pages).await.expect("drained");
     assert_eq!((ledger.accepted, ledger.dead), (1, 1));
-    let params = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 9) };
     let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     assert_eq!((letter.reason, letter.code.as_deref()), (Reason::Misconfigured, Some("hand_on")));
     assert!(letter.message.contains("hand_on of pipeline pages"), "{}", letter.message);

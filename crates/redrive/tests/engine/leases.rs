@@ -140,7 +140,7 @@ async fn the_policy_decides_what_becomes_of_a_failure() {
     same.settle(&pipeline, vec![ended(second, failed(Reason::Timeout))]).await.expect("settled");
     let ledger = redrive.ledger(pipeline.name()).await.expect("read");
     assert_eq!((ledger.dead, ledger.queued), (1, 0));
-    let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 1) };
     let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     assert_eq!((letter.attempts, letter.reason), (2, Reason::Timeout));
     assert!(letter.cause.is_some(), "it is recognised");
@@ -213,7 +213,7 @@ async fn what_a_failure_was_about_is_kept_in_the_vault() {
     let payload = Some(brought(b"<p>sold out</p>"));
     let failed = EndedJob { payload, ..ended(lease, failed(Reason::SchemaValidation)) };
     assert_eq!(worker.settle(&pipeline, vec![failed]).await.expect("settled"), [BroughtBack::Settled]);
-    let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 1) };
     let letter = bench.redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     let kept = bench::payload(&letter).expect("a payload");
     assert_eq!((bench.bytes(&kept).await, kept.response.status), (b"<p>sold out</p>".to_vec(), Some(200)));
@@ -242,7 +242,7 @@ async fn a_page_that_worked_elsewhere_is_kept_beside_those_that_broke() {
         EndedJob { payload: Some(brought(b"<i>3</i>")), ..ended(jobs[3].lease, failed(Reason::SchemaValidation)) };
     worker.settle(&pipeline, vec![broke]).await.expect("settled");
     let store = bench.redrive.store();
-    let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: false };
+    let params = ListDead::newest(DeadFilter::default(), 1);
     let cause = store.list_dead(params).await.expect("listed").items.remove(0).cause;
     let find = FindGood { pipeline: pipeline.name().clone(), target: None, cause, limit: 9 };
     let good = store.good_pages(find).await.expect("found");
@@ -280,7 +280,7 @@ async fn secrets_in_what_is_brought_are_masked() {
     let failed = EndedJob { payload, ..ended(jobs[0].lease, Outcome::Failed(report())) };
     let crashed = ended(jobs[1].lease, Outcome::Crashed(report()));
     worker.settle(&pipeline, vec![failed, crashed]).await.expect("settled");
-    let params = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 9) };
     let letters = bench.redrive.store().list_dead(params).await.expect("listed").items;
     let kept = serde_json::to_string(&letters).expect("JSON");
     assert_eq!(letters.len(), 2);

@@ -58,7 +58,7 @@ async fn only_the_poison_pill_is_blamed() {
     let redrive = open(&path);
     let ledger = redrive.ledger(pipeline().name()).await.expect("read");
     assert_eq!((ledger.done, ledger.dead), (39, 1), "every other job finished");
-    let params = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 9) };
     let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     assert_eq!(letter.input["n"], 7);
     assert_eq!((letter.reason, letter.crashes, letter.attempts), (Reason::PoisonPill, 3, 0));
@@ -159,7 +159,7 @@ async fn isolated_jobs_answer_for_their_own_process() {
     let redrive = open(&path);
     let ledger = redrive.ledger(deadly().name()).await.expect("read");
     assert_eq!((ledger.done, ledger.dead), (9, 1));
-    let params = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 9) };
     let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     assert_eq!((letter.reason, letter.crashes, letter.code.as_deref()), (Reason::PoisonPill, 3, Some("SIGABRT")));
     for failure in letter.failures.iter().flatten().filter(|failure| failure.code.as_deref() == Some("SIGABRT")) {

@@ -157,7 +157,7 @@ async fn a_choice_that_was_abandoned_goes_on_where_it_was() {
     let (redrive, _clock) = over(Decorated::around(store, &layer));
     let fixed = Arc::new(AtomicBool::new(false));
     let pipeline = with_dead(&redrive, "p", 3, &fixed).await;
-    let listed = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: false };
+    let listed = ListDead::newest(DeadFilter::default(), 9);
     let ids = redrive.store().list_dead(listed).await.expect("listed").items.iter().map(|letter| letter.id).collect();
     let selection = Selection { filter: DeadFilter::default(), ids };
     let new = NewReplay { selection, ..replay_of(DeadFilter::default()) };

@@ -19,7 +19,7 @@ use self::in_memory::{as_time_passes, at_start, eventually, redrive};
 use crate::support::in_memory;
 
 async fn dead(redrive: &Redrive) -> Vec<redrive_core::dead::DeadLetter> {
-    let params = ListDead { filter: DeadFilter::default(), limit: 100, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 100) };
     redrive.store().list_dead(params).await.expect("listed").items
 }
 

@@ -89,7 +89,7 @@ async fn secrets_go_with_a_job_from_the_network_only_to_hosts_that_are_named() {
 
 /// The one letter that there is.
 async fn letter(bench: &Bench) -> Option<DeadLetter> {
-    let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 1) };
     bench.redrive.store().list_dead(params).await.expect("listed").items.pop()
 }
 

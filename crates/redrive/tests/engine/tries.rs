@@ -1,6 +1,10 @@
 //! Tries: what would recover from the saved payloads, and the replays that rely on it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use async_trait::async_trait;
+use redrive::clock::TestClock;
 use redrive::contract::{DeadFilter, Selection};
 use redrive::handler::{Handler, HandlerError, Success};
 use redrive::replays::{AskedReplay, NewTry, ReplayError, Tried, wish};
@@ -50,7 +54,12 @@ fn by() -> Actor {
 
 /// Of five letters with a page four died of it, one of them badly, and one of a timeout; a sixth has no page.
 async fn with_letters() -> (Redrive, Pipeline, TempDir) {
-    let (redrive, _) = redrive();
+    let (redrive, _, pipeline, folder) = with_letters_and_clock().await;
+    (redrive, pipeline, folder)
+}
+
+async fn with_letters_and_clock() -> (Redrive, Arc<TestClock>, Pipeline, TempDir) {
+    let (redrive, clock) = redrive();
     let folder = tempfile::tempdir().expect("a folder");
     let vault = Vault::open(&folder.path().join("payloads").display().to_string(), &redrive).expect("a vault");
     let pipeline = Pipeline::new("p", Reader).expect("a pipeline").attempts(1).vault(vault);
@@ -60,7 +69,7 @@ async fn with_letters() -> (Redrive, Pipeline, TempDir) {
     };
     redrive.enqueue(&pipeline, (0..6).map(task)).await.expect("accepted");
     redrive.drain(pipeline.clone()).await.expect("drained");
-    (redrive, pipeline, folder)
+    (redrive, clock, pipeline, folder)
 }
 
 fn all() -> Selection {
@@ -71,7 +80,7 @@ fn all() -> Selection {
 async fn try_all(redrive: &Redrive, pipeline: &Pipeline) -> Tried {
     let new = NewTry { by: by(), selection: all(), force: false, edits: Input::new() };
     let pipelines = [pipeline.clone()];
-    redrive.try_replay(&pipelines, new, &CancellationToken::new(), |_, _| {}).await.expect("tried")
+    redrive.try_replay(&pipelines, new, (&CancellationToken::new(), |_, _| {}), None).await.expect("tried")
 }
 
 #[tokio::test]
@@ -126,10 +135,29 @@ async fn a_replay_of_what_a_try_recovered_takes_that_and_no_more() {
 }
 
 #[tokio::test]
+async fn a_try_of_what_was_dead_then_counts_until_somebody_else_dies() {
+    let (redrive, clock, pipeline, _folder) = with_letters_and_clock().await;
+    let until = |until| Selection { filter: DeadFilter { until, ..all().filter }, ids: Vec::new() };
+    clock.advance(Duration::from_secs(1));
+    let new = NewTry { by: by(), selection: until(Some(redrive.now())), force: false, edits: Input::new() };
+    let stop = CancellationToken::new();
+    let tried =
+        redrive.try_replay(std::slice::from_ref(&pipeline), new, (&stop, |_, _| {}), None).await.expect("tried");
+    let newest = async || redrive.newest_of(&all(), &Input::new()).await.expect("asked").map(|kept| kept.id);
+    assert_eq!(newest().await, tried.id, "nobody died since");
+    let relied = redrive.find_recoverable(&all(), &Input::new(), std::slice::from_ref(&pipeline)).await;
+    assert_eq!(Some(relied.expect("found").id), tried.id);
+    let later = json!({"n": 7, "reason": "timeout", "page": false, "bad": false});
+    redrive.enqueue(&pipeline, [later]).await.expect("accepted");
+    redrive.drain(pipeline.clone()).await.expect("drained");
+    assert_eq!(newest().await, None, "of that one the try says nothing");
+}
+
+#[tokio::test]
 async fn who_names_letters_hears_which_are_none() {
     let (redrive, pipeline, _folder) = with_letters().await;
     let mut dead = Vec::new();
-    let params = redrive::contract::ListDead { filter: all().filter, limit: 9, cursor: None, with_failures: false };
+    let params = redrive::contract::ListDead::newest(all().filter, 9);
     dead.extend(redrive.store().list_dead(params).await.expect("listed").items.into_iter().map(|letter| letter.id));
     let gone = dead[0];
     redrive.discard_dead(Selection { ids: vec![gone], ..Selection::default() }, "x", &by()).await.expect("discarded");

@@ -142,7 +142,7 @@ async fn collected_too_soon(folder: &Path, meanwhile: impl FnOnce()) -> (Redrive
     meanwhile();
     go_on.cancel();
     draining.await.expect("no panic").expect("drained");
-    let params = ListDead { filter: DeadFilter::default(), limit: 10, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 10) };
     let letter = redrive.store().list_dead(params).await.expect("listed").items.remove(0);
     assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
     (redrive, vault, letter)

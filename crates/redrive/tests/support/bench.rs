@@ -100,7 +100,7 @@ impl Bench {
         };
         self.redrive.enqueue_jobs(pipeline.name(), None, vec![job]).await.expect("accepted");
         self.redrive.drain(pipeline).await.expect("drained");
-        let params = ListDead { filter: DeadFilter::default(), limit: 1, cursor: None, with_failures: true };
+        let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 1) };
         self.redrive.store().list_dead(params).await.expect("listed").items.pop()
     }
 

@@ -287,7 +287,7 @@ async fn compared(app: &App, visitor: &Visitor, cause: &CauseView) -> Result<Mar
 
 async fn letter_list(app: &App, visitor: &Visitor, cause: &CauseView, now: Timestamp) -> Result<Markup, Problem> {
     let filter = redrive::contract::DeadFilter { cause: Some(cause.id.clone()), ..Default::default() };
-    let asked = ListDead { filter, limit: LETTERS, cursor: None, with_failures: true };
+    let asked = ListDead { with_failures: true, ..ListDead::newest(filter, LETTERS) };
     let letters = app.redrive().store().list_dead(asked).await?.items;
     Ok(html! {
         section aria-labelledby="letters" {
@@ -297,7 +297,7 @@ async fn letter_list(app: &App, visitor: &Visitor, cause: &CauseView, now: Times
                 span.end { a href={ "/letters?cause=" (cause.id) } { "All " (count(cause.dead as i64)) } }
             }
             @if letters.is_empty() { p.empty { "No letter is dead of it any more." } }
-            @else { (letters::table(visitor, &letters, &LetterFilter::of_cause(cause), now, false)) }
+            @else { (letters::table(visitor, &letters, &LetterFilter::of_cause(cause), now, None)) }
         }
     })
 }

@@ -4,13 +4,12 @@ mod discard;
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use redrive::contract::{CountEvents, EventCount, Span};
 use redrive::dead::SearchAsked;
-use redrive_core::dead::DeadLetter;
+use redrive_core::dead::{DeadLetter, LetterSort};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::Value;
@@ -48,12 +47,12 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let (query, pipeline) = (visitor.query(), pipeline_of(&visitor)?);
     let filter = LetterFilter::of(&query);
     let wanted: Filter = asked(Value::Object(filter.to_json()))?;
-    let cursor = query.one("cursor").map(str::to_owned);
+    let (cursor, sort) = (query.one("cursor").map(str::to_owned), list::sort_of(query.one("sort"))?);
     let is_further = cursor.is_some();
     let read = part::read(async {
         let (found, looked) = match within(&filter) {
-            Some(within) => search(&app, &visitor, wanted, (cursor, within)).await?,
-            None => read_on(&app, &visitor, &filter, cursor).await?,
+            Some(within) => search(&app, &visitor, (wanted, sort), (cursor, within)).await?,
+            None => read_on(&app, &visitor, (&filter, sort), cursor).await?,
         };
         let done = match found.items.is_empty() && filter.is_empty() {
             true => Some(done_lately(&app, &visitor).await?),
@@ -62,14 +61,14 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         Ok((found, looked, done))
     });
     let (read, now) = (read.await?, app.redrive().now());
-    let shown = read.as_ref().ok().map(|(found, ..)| shown(found.items.len(), found.next.is_some(), is_further));
+    let shown = read.as_ref().ok().map(|(found, ..)| shown(found.items.len(), found.next.is_some(), is_further, sort));
     let listed = async {
         let (found, looked, done) = read?;
-        Ok(listed(&visitor, &filter, (&found, looked), (is_further, done), now))
+        Ok(listed(&visitor, (&filter, sort), (&found, looked), (is_further, done), now))
     };
     let body = html! {
         div.head { h1 { "Dead letters" } }
-        (filters(&visitor, &filter, shown.as_deref()))
+        (filters(&visitor, (&filter, sort), shown.as_deref()))
         (discard::said(&visitor))
         (part(&visitor, ("letters-of", "Letters"), listed).await)
     };
@@ -99,18 +98,18 @@ fn within(filter: &LetterFilter) -> Option<Duration> {
     }
 }
 
-/// A page of letters. Who may see some pipelines only is shown those among the newest: it is read on until a page is full, or enough
+/// A page of letters. Who may see some pipelines only is shown those among the first: it is read on until a page is full, or enough
 /// were looked at.
 async fn read_on(
     app: &App,
     visitor: &Visitor,
-    filter: &LetterFilter,
+    (filter, sort): (&LetterFilter, LetterSort),
     mut cursor: Option<String>,
 ) -> Result<(Listed<DeadLetter>, Option<Looked>), Problem> {
     let mut items = Vec::new();
     for _ in 0..PAGES_READ {
         let wanted = List { asked: asked(Value::Object(filter.to_json()))?, limit: LIMIT, cursor };
-        let Json(found) = list::run(State(app.clone()), visitor.caller.clone(), wanted).await?;
+        let found = list::read(app, &visitor.caller, wanted, (sort, false)).await?;
         items.extend(found.items);
         cursor = found.next;
         if cursor.is_none() || items.len() >= LIMIT as usize || visitor.caller.covers_all() {
@@ -124,7 +123,7 @@ async fn read_on(
 async fn search(
     app: &App,
     visitor: &Visitor,
-    mut asked: Filter,
+    (mut asked, sort): (Filter, LetterSort),
     (cursor, within): (Option<String>, Duration),
 ) -> Result<(Listed<DeadLetter>, Option<Looked>), Problem> {
     visitor.caller.check_each(&asked.pipeline)?;
@@ -132,7 +131,7 @@ async fn search(
         asked.check(app, &visitor.caller).await?;
     }
     asked.narrow(&visitor.caller);
-    let asked = SearchAsked { filter: asked.dead(app)?, limit: LIMIT, cursor, within };
+    let asked = SearchAsked { filter: asked.dead(app)?, sort, limit: LIMIT, cursor, within };
     let mut found = app.redrive().search_letters(asked).await?;
     found.letters.retain(|letter| visitor.caller.covers(&letter.pipeline));
     // Of what others have it is not said how much there is.
@@ -161,7 +160,7 @@ fn progress(visitor: &Visitor, found: &Listed<DeadLetter>, looked: Looked) -> Ma
 /// The letters that were found, or what is said where there is none.
 fn listed(
     visitor: &Visitor,
-    filter: &LetterFilter,
+    (filter, sort): (&LetterFilter, LetterSort),
     (found, looked): (&Listed<DeadLetter>, Option<Looked>),
     (is_further, done): (bool, Option<i64>),
     now: Timestamp,
@@ -181,7 +180,7 @@ fn listed(
             (true, _) if is_further => { p.empty { "No more." } }
             (true, _) => (empty(visitor, filter, done)),
             (false, looked) => {
-                (table(visitor, letters, filter, now, true))
+                (table(visitor, letters, filter, now, Some(sort)))
                 @match looked {
                     Some(looked) => (progress(visitor, found, looked)),
                     None => (further(&without_cursor(&visitor.here), found.next.as_deref())),
@@ -189,20 +188,21 @@ fn listed(
             }
         }
         @if !letters.is_empty() {
-            (command(&format!("redrive dead list{}", filter.flags())))
+            @let order = if sort == LetterSort::Newest { String::new() } else { format!(" --sort {sort}") };
+            (command(&format!("redrive dead list{}{order}", filter.flags())))
         }
     }
 }
 
 /// How many letters are shown: all, at least so many, or those of a further page.
-fn shown(letters: usize, has_next: bool, is_further: bool) -> String {
+fn shown(letters: usize, has_next: bool, is_further: bool, sort: LetterSort) -> String {
     let number = if has_next && !is_further { format!("{}+", count(letters as i64)) } else { count(letters as i64) };
     let place = if is_further { " on this page" } else { "" };
-    format!("{number} {}{place}, newest first", if letters == 1 && !has_next { "letter" } else { "letters" })
+    format!("{number} {}{place}, {sort} first", if letters == 1 && !has_next { "letter" } else { "letters" })
 }
 
 /// What is filtered by, with how many are shown of it, and a form to filter by more.
-fn filters(visitor: &Visitor, filter: &LetterFilter, shown: Option<&str>) -> Markup {
+fn filters(visitor: &Visitor, (filter, sort): (&LetterFilter, LetterSort), shown: Option<&str>) -> Markup {
     html! {
         div.filters {
             (filter.chips(&visitor.here))
@@ -216,6 +216,12 @@ fn filters(visitor: &Visitor, filter: &LetterFilter, shown: Option<&str>) -> Mar
                         p.entry {
                             label for={ "filter-" (id) } { (label) }
                             input id={ "filter-" (id) } type="text" name=(id) value=[filter.get(id)];
+                        }
+                    }
+                    p.entry {
+                        label for="filter-sort" { "First come the" }
+                        select id="filter-sort" name="sort" {
+                            @for each in LetterSort::ALL { option value=(each) selected[each == sort] { (each) } }
                         }
                     }
                     @for id in ["cause", "round"] {
@@ -249,14 +255,24 @@ fn empty(visitor: &Visitor, filter: &LetterFilter, done: Option<i64>) -> Markup 
     }
 }
 
-/// Letters as a table; with what can be done to them where they can be ticked.
-pub fn table(visitor: &Visitor, letters: &[DeadLetter], filter: &LetterFilter, now: Timestamp, ticked: bool) -> Markup {
+/// Letters as a table. Where they are in an order that can be changed they can be ticked, too, with what can be done to them.
+pub fn table(
+    visitor: &Visitor,
+    letters: &[DeadLetter],
+    filter: &LetterFilter,
+    now: Timestamp,
+    sort: Option<LetterSort>,
+) -> Markup {
+    let ticked = sort.is_some();
     let rows = html! {
         table.letters role="table" .ticked[ticked] {
             thead role="rowgroup" { tr role="row" {
                 @if ticked { (column_pick()) }
                 (column("Letter"))
-                (column("Died"))
+                @match sort {
+                    Some(sort) => (column_died(&visitor.here, sort)),
+                    None => (column("Died")),
+                }
                 (column("Target"))
                 (column("Task and message"))
                 (column_num("Attempts"))
@@ -295,6 +311,21 @@ pub fn table(visitor: &Visitor, letters: &[DeadLetter], filter: &LetterFilter, n
                 }
             }
             (rows)
+        }
+    }
+}
+
+/// The head of the column by which letters are in their order, with a way to turn it round.
+fn column_died(here: &str, sort: LetterSort) -> Markup {
+    let (other, is, arrow) = match sort {
+        LetterSort::Newest => (LetterSort::Oldest, "descending", " ▾"),
+        LetterSort::Oldest => (LetterSort::Newest, "ascending", " ▴"),
+    };
+    let address =
+        with_query(&without_cursor(here), "sort", Some(other.as_str()).filter(|_| other != LetterSort::default()));
+    html! {
+        th role="columnheader" scope="col" aria-sort=(is) {
+            a href=(address) title={ "First the " (other) } { "Died" span aria-hidden="true" { (arrow) } }
         }
     }
 }

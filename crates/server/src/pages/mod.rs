@@ -43,9 +43,10 @@ mod visitor;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::handler::Handler;
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use redrive_core::tokens::Role;
 
@@ -135,7 +136,14 @@ async fn policy(request: Request, next: Next) -> Response {
     response
 }
 
-/// Says that there is no such page.
-pub fn nothing_here() -> Problem {
-    ApiError::missing("there is no such page").into()
+/// Says that there is no such page: to who is known with what is around every page, to others only where they can sign in.
+pub async fn nothing_here(app: App, request: Request) -> Response {
+    let nothing = || async { Problem::from(ApiError::missing("there is no such page")) };
+    match *request.method() {
+        Method::GET => {
+            let guarded = nothing.layer(from_fn_with_state((app.clone(), Role::Viewer), visitor::let_in));
+            guarded.call(request, app).await
+        }
+        _ => nothing().await.into_response(),
+    }
 }

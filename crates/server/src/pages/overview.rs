@@ -32,8 +32,11 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let covers = |name: &PipelineName| visitor.caller.covers(name) && pipeline.as_ref().is_none_or(|only| only == name);
     let look = app.redrive().look(&setting, covers, visitor.caller.covers_all());
     let body = body(&visitor, &look, pipeline.as_ref()).await;
-    shell::show(&app, &visitor, Page { place: Place::Overview, title: "Overview", pipeline: pipeline.as_ref(), body })
-        .await
+    let page = Page { place: Place::Overview, title: "Overview", pipeline: pipeline.as_ref(), body };
+    match pipeline {
+        Some(_) => shell::show(&app, &visitor, page).await,
+        None => shell::show_with(&app, &visitor, page, &look).await,
+    }
 }
 
 /// The pipeline that a page is to be about, if who looks may see it.

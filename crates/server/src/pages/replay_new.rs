@@ -105,6 +105,7 @@ async fn shown(
         newest: newest.as_ref(),
         example: example.as_ref(),
         elsewhere: &elsewhere,
+        by_force: plans.only_by_force,
         rules,
         pages: match &plans.unusable {
             Some(why) => Err(why.clone()),

@@ -287,6 +287,8 @@ pub struct Step<'a> {
     pub example: Option<&'a DeadLetter>,
     /// Pipelines whose handlers are not known here.
     pub elsewhere: &'a [PipelineName],
+    /// Whether all of them failed permanently: they are tried all the same.
+    pub by_force: bool,
     /// The rules that are in force.
     pub rules: &'a [InForce],
     /// How many letters can be tried from their saved pages, if that is known; or why none can.
@@ -327,7 +329,8 @@ pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
                 }
                 @if let Some(newest) = newest { (result(visitor, fields, (newest, step.example), *now)) }
-                (command(&format!("redrive replay try{}", flags(fields, *now))))
+                @let forced = if step.by_force { " --force --why 'only a try'" } else { "" };
+                (command(&format!("redrive replay try{}{forced}", flags(fields, *now))))
                 @if !draftable.is_empty() { p.fact { "The command tries the rules of redrive.toml, never a draft." } }
             }
         }

@@ -8,6 +8,7 @@ use maud::html;
 use redrive::contract::{DeadFilter, ListPayloads};
 use redrive::dead::SearchAsked;
 use redrive_core::causes::CauseId;
+use redrive_core::dead::LetterSort;
 use redrive_core::ids::{JobRef, PipelineName};
 
 use super::problem::Problem;
@@ -99,7 +100,8 @@ async fn by_address(app: &App, visitor: &Visitor, address: &str) -> Result<Strin
     // Letters of others take no place among those that are looked at.
     for pipeline in theirs(app, visitor).await? {
         let filter = DeadFilter { pipeline, text: Some(address.to_owned()), ..DeadFilter::default() };
-        let asked = SearchAsked { filter, limit: LOOKED_AT, cursor: None, within: SEARCHED_FOR };
+        let asked =
+            SearchAsked { filter, sort: LetterSort::Newest, limit: LOOKED_AT, cursor: None, within: SEARCHED_FOR };
         found.extend(app.redrive().search_letters(asked).await?.letters);
     }
     found.retain(|letter| letter.input.get("url").and_then(serde_json::Value::as_str) == Some(address));

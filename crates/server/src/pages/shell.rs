@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
-use redrive::overview::Glance;
+use redrive::overview::{Glance, Look};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 
@@ -106,12 +106,18 @@ pub struct Page<'a> {
 
 /// Shows a page.
 pub async fn show(app: &App, visitor: &Visitor, page: Page<'_>) -> Result<Response, Problem> {
+    let (setting, caller) = (app.setting(), &visitor.caller);
+    let look = app.redrive().look(&setting, |name: &PipelineName| caller.covers(name), caller.covers_all());
+    show_with(app, visitor, page, &look).await
+}
+
+/// The same where somebody has looked already at all that who looks may see.
+pub async fn show_with<C>(app: &App, visitor: &Visitor, page: Page<'_>, look: &Look<'_, C>) -> Result<Response, Problem>
+where
+    C: Fn(&PipelineName) -> bool,
+{
     // What stands around a page is no reason not to show it.
-    let glance = tokio::time::timeout(
-        PATIENCE,
-        app.redrive().glance(|name| visitor.caller.covers(name), visitor.caller.covers_all()),
-    )
-    .await;
+    let glance = tokio::time::timeout(PATIENCE, look.glance()).await;
     let glance = glance.ok().and_then(Result::ok);
     let is_read = glance.is_some();
     let glance = glance.unwrap_or_default();

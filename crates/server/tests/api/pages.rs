@@ -88,6 +88,20 @@ async fn every_page_arrives_whole_on_an_empty_store_and_on_a_full_one() {
 }
 
 #[tokio::test]
+async fn an_address_that_is_none_of_ours_has_the_way_back_around_it() {
+    let server = Running::start().await;
+    let browser = Browser::new(&server);
+    for path in ["/nowhere", "/causes/ask", "/letters/a/b/c"] {
+        let answer = browser.get(path).await;
+        let page = answer.text();
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(page.contains("there is no such page") && page.contains(r#"href="/causes""#), "{path}: {page}");
+    }
+    assert_eq!(browser.send("POST", "/nowhere", &[]).await.status, 404);
+    assert_eq!(server.get("/nowhere").await.refused(), (404, "not_found".to_owned()));
+}
+
+#[tokio::test]
 async fn the_style_and_the_scripts_are_kept_for_good() {
     let server = Running::start().await;
     let browser = Browser::new(&server);

@@ -55,3 +55,29 @@ async fn a_search_says_how_far_it_looked() {
     assert!(rest.contains("looked at all 60"), "{rest}");
     assert_eq!(browser.get("/letters?text=gone&cursor=x").await.status, 400);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_come_in_the_order_that_is_asked_for() {
+    let server = Running::start().await;
+    for n in 0..60 {
+        server.report("shop", json!({ "url": format!("https://shop.example/{n}") }), "price is gone").await;
+    }
+    let browser = Browser::new(&server);
+    let shown = |page: &str| {
+        let paths = page.split("<bdi>/").skip(1).filter_map(|rest| rest.split('<').next()?.parse::<u32>().ok());
+        paths.collect::<Vec<_>>()
+    };
+    for path in ["/letters?sort=oldest", "/letters?text=gone&sort=oldest"] {
+        let first = browser.page(path).await;
+        assert_eq!(shown(&first), (0..50).collect::<Vec<_>>(), "{path}: {first}");
+        assert!(first.contains("oldest first") && first.contains("--sort oldest"), "{path}: {first}");
+        assert!(first.contains(r#"aria-sort="ascending""#), "{path}: {first}");
+        let next = first.split("cursor=").nth(1).and_then(|rest| rest.split(['"', '&']).next()).expect("a link");
+        assert_eq!(shown(&browser.page(&format!("{path}&cursor={next}")).await), (50..60).collect::<Vec<_>>());
+    }
+    assert_eq!(shown(&browser.page("/letters").await), (10..60).rev().collect::<Vec<_>>());
+    let letters = server.get("/letters?sort=oldest&limit=2").await.ok();
+    assert_eq!(letters["items"][1]["input"]["url"], "https://shop.example/1");
+    let wrong = browser.get("/letters?sort=loudest").await;
+    assert!(wrong.status == 400 && wrong.text().contains("expected newest or oldest"), "{}", wrong.text());
+}

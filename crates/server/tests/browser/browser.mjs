@@ -72,6 +72,27 @@ export async function pagesOf(api) {
 const axe = readFileSync(`${tools}/axe-core/axe.min.js`, "utf8");
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 
+// Charts and edges of controls that can hardly be told from what is behind them: below 3 to 1. What is behind a chart, and the hour that is not over, are fainter.
+const FAINT = () => {
+  const parts = (colour) => colour.match(/[\d.]+/g).map(Number);
+  const light = (colour) => parts(colour).slice(0, 3).reduce((sum, part, at) => {
+    const share = part / 255;
+    return sum + [0.2126, 0.7152, 0.0722][at] * (share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4);
+  }, 0.05);
+  const behind = (part) => {
+    for (let up = part; up; up = up.parentElement) {
+      const colour = getComputedStyle(up).backgroundColor;
+      if ((parts(colour)[3] ?? 1) === 1) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const contrast = (one, two) => { const [less, more] = [light(one), light(two)].sort((a, b) => a - b); return more / less; };
+  const seen = (selector) => [...document.querySelectorAll(selector)].filter((part) => part.checkVisibility({ opacityProperty: true }));
+  const shapes = seen("svg rect:not(.track, .slot, .now)").map((part) => [part, getComputedStyle(part).fill, behind(part.closest("svg"))]);
+  const edges = seen(":is(input:not([type=hidden]), select, textarea, button):enabled, a.button").map((part) => [part, getComputedStyle(part).borderTopColor, behind(part.parentElement)]);
+  return [...shapes, ...edges].filter(([, colour, ground]) => (parts(colour)[3] ?? 1) === 1 && contrast(colour, ground) < 3).map(([part, colour, ground]) => `${colour} on ${ground}: ${part.outerHTML.slice(0, 120)}`);
+};
+
 // What is wrong with a page for who sees or handles it otherwise, and how much wider than its window it is. The policy of pages forbids strange
 // scripts: the tool goes around it.
 export async function faultsOf(page, { thoroughly = true } = {}) {
@@ -81,6 +102,7 @@ export async function faultsOf(page, { thoroughly = true } = {}) {
   await page.evaluate(axe);
   // What is rendered of strangers in frames is as they made it.
   const { violations } = await page.evaluate((runOnly) => axe.run(document, { runOnly, iframes: false }), RULES);
+  faults.push(...(await page.evaluate(FAINT)).slice(0, 3));
   return [...faults, ...violations.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`)];
 }
 

@@ -88,7 +88,7 @@ async fn list_jobs(store: &Shared, there: u32) -> Vec<usize> {
 }
 
 async fn list_dead(store: &Shared) -> Vec<usize> {
-    let mut params = ListDead { filter: DeadFilter::default(), limit: LIMIT, cursor: None, with_failures: false };
+    let mut params = ListDead::newest(DeadFilter::default(), LIMIT);
     let mut sizes = Vec::new();
     loop {
         let page = store.list_dead(params.clone()).await.expect("listed");

@@ -1,8 +1,8 @@
 //! What must hold of dead letters.
 
 use redrive_core::causes::CauseRules;
-use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
+use redrive_core::dead::{DeadLetter, LetterSort};
 use redrive_core::failures::{FailureReport, Miss, Reason};
 use redrive_core::ids::JobId;
 use redrive_core::jobs::{Input, LeasedJob, NewJob, Origin, progress_of_task};
@@ -55,7 +55,7 @@ pub async fn lists_filter(store: Shared) {
 /// Pages follow each other without gap or repetition, while new letters arrive.
 pub async fn lists_page_by_cursor(store: Shared) {
     bury_five(&store).await;
-    let page = |cursor| ListDead { filter: DeadFilter::default(), limit: 2, cursor, with_failures: false };
+    let page = |cursor| ListDead { cursor, ..ListDead::newest(DeadFilter::default(), 2) };
     let first = store.list_dead(page(None)).await.expect("listed");
     bury(&store, job(9, plain()), Reason::Dns, "newer", at(9)).await;
     let second = store.list_dead(page(first.next.clone())).await.expect("listed");
@@ -65,13 +65,25 @@ pub async fn lists_page_by_cursor(store: Shared) {
     assert_eq!(ids, (1..=5).rev().map(|n| job(n, plain()).id).collect::<Vec<_>>());
     assert_eq!(third.next, None);
     assert!(store.list_dead(page(Some("x".into()))).await.is_err());
+    // The other way round, those that came meanwhile are at the end.
+    let (mut oldest, mut cursor) = (Vec::new(), None);
+    loop {
+        let found = store.list_dead(ListDead { sort: LetterSort::Oldest, ..page(cursor) }).await.expect("listed");
+        oldest.extend(found.items.iter().map(|letter| letter.id));
+        cursor = found.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(oldest, [1, 2, 3, 4, 5, 9].map(|n| job(n, plain()).id));
 }
 
 /// A search looks at no more letters than it is told to, none twice, and goes on where it stopped.
 pub async fn a_search_stops_and_goes_on(store: Shared) {
     bury_five(&store).await;
     let search = async |filter: DeadFilter, (limit, look_at): (u32, u32), cursor: Option<String>| {
-        store.search_dead(SearchDead { filter, limit, look_at, cursor }).await.expect("searched")
+        let sort = LetterSort::Newest;
+        store.search_dead(SearchDead { filter, sort, limit, look_at, cursor }).await.expect("searched")
     };
     let text = |text: &str| DeadFilter { text: Some(text.into()), ..DeadFilter::default() };
     let told = |found: &SearchedDead| {
@@ -100,8 +112,15 @@ pub async fn a_search_stops_and_goes_on(store: Shared) {
     assert_eq!(ids(found), ids(dead(&store, of_cause).await), "as they are listed");
     let none = DeadFilter { pipeline: "none".parse().ok(), ..text("x") };
     assert_eq!(told(&search(none, (9, 9), None).await), (vec![], 0, false));
-    let wrong = SearchDead { filter: text("x"), limit: 1, look_at: 1, cursor: Some("x".into()) };
-    assert!(store.search_dead(wrong).await.is_err());
+    let wrong =
+        SearchDead { filter: text("x"), sort: LetterSort::Newest, limit: 1, look_at: 1, cursor: Some("x".into()) };
+    assert!(store.search_dead(wrong.clone()).await.is_err());
+    let oldest = SearchDead { filter: text("failure"), sort: LetterSort::Oldest, look_at: 2, cursor: None, ..wrong };
+    let found = store.search_dead(oldest.clone()).await.expect("searched");
+    assert_eq!(told(&found), (vec!["failure 1 of 100%".to_owned()], 1, true));
+    let rest = SearchDead { limit: 9, look_at: 9, cursor: found.next, ..oldest };
+    let rest = store.search_dead(rest).await.expect("searched").letters;
+    assert_eq!(rest.iter().map(|letter| letter.id).collect::<Vec<_>>(), [2, 3, 4, 5].map(|n| job(n, plain()).id));
 }
 
 /// A discarded letter leaves a record of who, when and why.

@@ -101,7 +101,7 @@ pub async fn a_cause_holds_on_to_the_page_that_worked(store: Shared) {
     assert_eq!(sweep(&store).await, 1, "only the one between");
     release(&store, at(90_000)).await;
     assert_eq!(pages(&store, true).await.len(), 2, "its letters are dead");
-    let list = ListDead { filter: DeadFilter::default(), limit: 9, cursor: None, with_failures: false };
+    let list = ListDead::newest(DeadFilter::default(), 9);
     let ids = store.list_dead(list).await.expect("listed").items.into_iter().map(|letter| letter.id).collect();
     store.discard_dead(DiscardDead { ids, by: ada(), why: "w".into(), now: at(2_000) }).await.expect("discarded");
     release(&store, at(1_000)).await;

@@ -286,7 +286,7 @@ pub async fn a_bad_cursor_fails_only_its_caller(store: Shared) {
         callers.spawn(async move {
             let cursor = Some("no cursor".to_owned());
             let jobs = ListJobs { filter: JobFilter::default(), limit: 1, cursor: cursor.clone() };
-            let letters = ListDead { filter: DeadFilter::default(), limit: 1, cursor, with_failures: false };
+            let letters = ListDead { cursor, ..ListDead::newest(DeadFilter::default(), 1) };
             let (jobs, letters) = tokio::join!(lister.list_jobs(jobs), lister.list_dead(letters));
             assert!(matches!(jobs, Err(StoreError::InvalidCursor(_))), "{jobs:?}");
             assert!(matches!(letters, Err(StoreError::InvalidCursor(_))), "{letters:?}");

@@ -213,7 +213,7 @@ pub async fn ledger(store: &Shared) -> Ledger {
 
 /// All dead letters that a filter finds.
 pub async fn dead(store: &Shared, filter: DeadFilter) -> Vec<DeadLetter> {
-    let params = ListDead { filter, limit: 1_000, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(filter, 1_000) };
     store.list_dead(params).await.expect("listed").items
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::causes::{CauseId, CauseRules, Print};
 use redrive_core::dead::import::{Arrival, Way};
-use redrive_core::dead::{DeadLetter, Gate};
+use redrive_core::dead::{DeadLetter, Gate, LetterSort};
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, RoundName};
 use redrive_core::time::Timestamp;
@@ -113,6 +113,8 @@ impl DeadFilter {
 pub struct ListDead {
     /// Which.
     pub filter: DeadFilter,
+    /// Which come first.
+    pub sort: LetterSort,
     /// At most so many.
     pub limit: u32,
     /// Where to go on.
@@ -121,11 +123,20 @@ pub struct ListDead {
     pub with_failures: bool,
 }
 
+impl ListDead {
+    /// The newest letters, without their failures.
+    pub const fn newest(filter: DeadFilter, limit: u32) -> Self {
+        Self { filter, sort: LetterSort::Newest, limit, cursor: None, with_failures: false }
+    }
+}
+
 /// Asks for some dead letters to be looked through.
 #[derive(Clone, Debug)]
 pub struct SearchDead {
     /// Which. By [a part of it](DeadFilter::indexed) they are found, and looked at for the rest.
     pub filter: DeadFilter,
+    /// Which are looked at first.
+    pub sort: LetterSort,
     /// At most so many are found.
     pub limit: u32,
     /// At most so many are looked at.
@@ -137,7 +148,7 @@ pub struct SearchDead {
 /// What came of looking through some dead letters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchedDead {
-    /// Those that are like that, newest first.
+    /// Those that are like that, in that order.
     pub letters: Vec<DeadLetter>,
     /// How many were looked at.
     pub looked_at: u64,

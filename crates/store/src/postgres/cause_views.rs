@@ -28,7 +28,7 @@ const TARGETS: u32 = 3;
 const EXAMPLE_CHARS_MAX: u32 = 500;
 
 /// Causes whose states are found at once, at least.
-const PIECE: usize = 200;
+const PIECE: usize = 100;
 
 /// Causes that are named because they look alike.
 const ALIKE: usize = 5;
@@ -147,7 +147,7 @@ pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseVi
     // Trends are read of as many as are looked at, not of all that there are.
     while !rest.is_empty() && found.len() < wanted {
         let mut piece = rest;
-        rest = piece.split_off(wanted.saturating_mul(2).max(PIECE).min(piece.len()));
+        rest = piece.split_off(wanted.max(PIECE).min(piece.len()));
         add_states(conn, &mut piece, params.now).await?;
         found.extend(piece.into_iter().filter(|one| params.wants(&one.view)));
     }
@@ -180,7 +180,7 @@ pub(super) async fn get(conn: &Conn, (id, now): &(CauseId, Timestamp)) -> Result
     let mute = found.first().and_then(|found| found.standing.mute);
     let cause = with_targets(conn, found).await?.pop().ok_or_else(|| StoreError::NoCause(id.to_string()))?;
     let filter = DeadFilter { cause: Some(id), ..DeadFilter::default() };
-    let newest = ListDead { filter, limit: SAMPLES, cursor: None, with_failures: false };
+    let newest = ListDead::newest(filter, SAMPLES);
     Ok(CauseDetail {
         keys: keys(conn, row).await?,
         mute,

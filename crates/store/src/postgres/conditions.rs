@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use redrive_core::dead::LetterSort;
 use redrive_core::ids::JobId;
 
 use super::sql::{Bind, Value};
@@ -56,6 +57,14 @@ impl Conditions {
     /// The pair of columns comes before the pair of values.
     pub(super) fn less_than_pair(&mut self, columns: (&str, &str), values: (i64, i64)) {
         self.compare_pair(columns, "<", values);
+    }
+
+    /// The letter comes after the one that died then and has that number, on `dead d`.
+    pub(super) fn after_letter(&mut self, letter: (i64, i64), sort: LetterSort) {
+        match sort {
+            LetterSort::Newest => self.less_than_pair(("d.died_at", "d.seq"), letter),
+            LetterSort::Oldest => self.more_than_pair(("d.died_at", "d.seq"), letter),
+        }
     }
 
     /// The pair of columns comes after the pair of values.

@@ -52,22 +52,21 @@ impl DeadStore for PostgresStore {
 }
 
 pub(super) async fn list(conn: &Conn, params: &ListDead) -> Result<Page<DeadLetter>, Fault> {
-    let limit = params.limit.saturating_add(1);
+    let (limit, order) = (params.limit.saturating_add(1), lists::letter_order(params.sort));
     let mut found = Vec::new();
     for mut conditions in conditions_by_key(conn, &params.filter).await? {
         if let Some(cursor) = &params.cursor {
-            conditions.less_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
+            conditions.after_letter(lists::keyset(cursor)?, params.sort);
         }
         let sql = format!(
             "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
-             {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {limit}"
+             {conditions} ORDER BY {order} LIMIT {limit}"
         );
         let read =
             conn.query(&sql, conditions.values(), |row| Ok((row.get::<i64>(0)?, rows::dead_letter(row)?))).await?;
         found.extend(read);
     }
-    found.sort_by_key(|(seq, letter)| std::cmp::Reverse((letter.died_at, *seq)));
-    found.truncate(limit as usize);
+    lists::first_letters(&mut found, |(seq, letter)| (letter.died_at.as_millis(), *seq), (params.sort, limit));
     if params.with_failures {
         for (_, letter) in &mut found {
             letter.failures = Some(rows::failures(conn, letter.id).await?);
@@ -79,24 +78,22 @@ pub(super) async fn list(conn: &Conn, params: &ListDead) -> Result<Page<DeadLett
 
 /// Looks through the next letters: which they are is found by an index, and only in those is the rest looked for.
 async fn search(conn: &Conn, params: &SearchDead) -> Result<SearchedDead, Fault> {
-    let look_at = params.look_at.max(1);
+    let (look_at, order) = (params.look_at.max(1), lists::letter_order(params.sort));
     let mut keys: Vec<(i64, i64)> = Vec::new();
     for mut conditions in conditions_by_key(conn, &params.filter.indexed()).await? {
         if let Some(cursor) = &params.cursor {
-            conditions.less_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
+            conditions.after_letter(lists::keyset(cursor)?, params.sort);
         }
-        let sql = format!(
-            "SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {look_at}"
-        );
+        let sql = format!("SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY {order} LIMIT {look_at}");
         keys.extend(conn.query(&sql, conditions.values(), |row| Ok((row.get(0)?, row.get(1)?))).await?);
     }
-    lists::newest(&mut keys, look_at);
+    lists::first_letters(&mut keys, |key| *key, (params.sort, look_at));
     // Of a cause they are by now.
     let mut conditions = of_keys(conn, &params.filter, None).await?;
     conditions.one_of_numbers("d.seq", &keys.iter().map(|(_, seq)| *seq).collect::<Vec<_>>());
     let sql = format!(
         "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
-         {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {}",
+         {conditions} ORDER BY {order} LIMIT {}",
         params.limit.max(1)
     );
     let found = conn.query(&sql, conditions.values(), |row| Ok((row.get::<i64>(0)?, rows::dead_letter(row)?))).await?;

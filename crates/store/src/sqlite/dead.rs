@@ -94,22 +94,21 @@ struct Record<'a> {
 }
 
 pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLetter>, Fault> {
-    let limit = params.limit.saturating_add(1);
+    let (limit, order) = (params.limit.saturating_add(1), lists::letter_order(params.sort));
     let mut found = Vec::new();
     for mut conditions in conditions_by_key(conn, &params.filter)? {
         if let Some(cursor) = &params.cursor {
-            conditions.less_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
+            conditions.after_letter(lists::keyset(cursor)?, params.sort);
         }
         let sql = format!(
             "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
-             {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {limit}"
+             {conditions} ORDER BY {order} LIMIT {limit}"
         );
         let mut select = conn.prepare_cached(&sql)?;
         let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
         found.extend(rows.collect::<RowResult<Vec<_>>>()?);
     }
-    found.sort_by_key(|(seq, letter)| std::cmp::Reverse((letter.died_at, *seq)));
-    found.truncate(limit as usize);
+    lists::first_letters(&mut found, |(seq, letter)| (letter.died_at.as_millis(), *seq), (params.sort, limit));
     if params.with_failures {
         for (_, letter) in &mut found {
             letter.failures = Some(rows::failures(conn, letter.id)?);
@@ -121,26 +120,24 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
 
 /// Looks through the next letters: which they are is found by an index, and only in those is the rest looked for.
 fn search(conn: &Connection, params: &SearchDead) -> Result<SearchedDead, Fault> {
-    let look_at = params.look_at.max(1);
+    let (look_at, order) = (params.look_at.max(1), lists::letter_order(params.sort));
     let mut keys = Vec::new();
     for mut conditions in conditions_by_key(conn, &params.filter.indexed())? {
         if let Some(cursor) = &params.cursor {
-            conditions.less_than_pair(("d.died_at", "d.seq"), lists::keyset(cursor)?);
+            conditions.after_letter(lists::keyset(cursor)?, params.sort);
         }
-        let sql = format!(
-            "SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {look_at}"
-        );
+        let sql = format!("SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY {order} LIMIT {look_at}");
         let mut select = conn.prepare_cached(&sql)?;
         let rows = select.query_map(conditions.values(), |row| Ok((row.get(0)?, row.get(1)?)))?;
         keys.extend(rows.collect::<RowResult<Vec<(i64, i64)>>>()?);
     }
-    lists::newest(&mut keys, look_at);
+    lists::first_letters(&mut keys, |key| *key, (params.sort, look_at));
     // Of a cause they are by now.
     let mut conditions = of_keys(&params.filter, None);
     let numbers = conditions.bind(serde_json::to_string(&keys.iter().map(|(_, seq)| seq).collect::<Vec<_>>())?);
     let sql = format!(
         "SELECT {DEAD_COLUMNS} FROM json_each({numbers}) looked CROSS JOIN dead d ON d.seq = looked.value
-         CROSS JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY d.died_at DESC, d.seq DESC LIMIT {}",
+         CROSS JOIN pipeline p ON p.id = d.pipeline {conditions} ORDER BY {order} LIMIT {}",
         params.limit.max(1)
     );
     let mut select = conn.prepare_cached(&sql)?;
@@ -252,6 +249,7 @@ mod tests {
     use super::super::replay_choices::tests::filled;
     use super::super::steps::counted;
     use super::*;
+    use redrive_core::dead::LetterSort;
 
     /// Letters of a cause that was merged are found in their order, key by key: not by sorting all of them.
     #[test]
@@ -260,7 +258,7 @@ mod tests {
             let mut conn = filled(letters);
             let cause = Some("c1".parse().expect("an id"));
             let filter = DeadFilter { cause, text: Some("nowhere".into()), ..DeadFilter::default() };
-            let params = SearchDead { filter, limit: 50, look_at: 500, cursor: None };
+            let params = SearchDead { filter, sort: LetterSort::Newest, limit: 50, look_at: 500, cursor: None };
             let (found, cost) = counted(&mut conn, |conn| search(conn, &params).expect("searched"));
             assert_eq!((found.looked_at, found.letters.len(), found.next.is_some()), (500, 0, true));
             cost

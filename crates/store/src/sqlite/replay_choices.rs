@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use redrive_core::failures::Reason;
 use redrive_core::ids::TryId;
 use redrive_core::replays::LetterFacts;
 use rusqlite::types::ValueRef;
@@ -32,6 +31,20 @@ fn payload_closely(host: &str) -> String {
     )
 }
 
+/// The same while no payload waits on another machine, word for word as it is in the indexes: nothing else is read then. A payload that
+/// a letter refers to is never swept.
+const PAYLOAD: &str =
+    "CASE WHEN d.payload IS NULL THEN iif(d.payload_lost, 'lost', 'gone') WHEN d.payload_cut = 2 THEN 'gone'
+                            WHEN d.payload_cut THEN 'cut' ELSE 'kept' END";
+
+/// Whether payloads wait on other machines.
+fn any_elsewhere(conn: &Connection, host: &str) -> Result<bool, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM payload WHERE spooled_on < ?1) OR EXISTS (SELECT 1 FROM payload WHERE spooled_on > ?1)",
+    )?;
+    Ok(select.query_row([host], |row| row.get(0))?)
+}
+
 /// Whether another replay has a letter. If none has any, none need be asked for.
 fn claimed(conn: &Connection) -> Result<&'static str, Fault> {
     let any = "SELECT 1 FROM replay_letter INDEXED BY replay_letter_claim WHERE claimed = 1 LIMIT 1";
@@ -55,28 +68,22 @@ fn recovered(conn: &Connection, tried: Option<TryId>) -> Result<String, Fault> {
     ))
 }
 
+/// Counts letters by what is known of them.
 pub(super) fn survey(conn: &Connection, params: &SurveyLetters) -> Result<Vec<(LetterFacts, u64)>, Fault> {
-    let asked = params.selection.filter.reason;
-    let is_close = |reason: &Reason| params.closely.contains(reason);
-    let mut letters = Vec::new();
-    // Apart, because the payloads of those that are looked at closely are not in the indexes by which all are counted.
-    if asked.is_none_or(|reason| !is_close(&reason)) && !Reason::ALL.iter().all(is_close) {
-        letters = count(conn, params, false)?;
-    }
-    if asked.as_ref().map_or(!params.closely.is_empty(), is_close) {
-        letters.extend(count(conn, params, true)?);
-    }
-    Ok(letters)
-}
-
-/// Counts letters by what is known of them: those that are looked at closely, or the others.
-fn count(conn: &Connection, params: &SurveyLetters, closely: bool) -> Result<Vec<(LetterFacts, u64)>, Fault> {
     // Without an end all that are dead are meant, also those that died while the clock was ahead.
     let mut conditions = dead::conditions(conn, &params.selection.filter)?;
     conditions.ids("d.id", &params.selection.ids)?;
     let close: Vec<String> = params.closely.iter().map(|reason| format!("'{reason}'")).collect();
-    conditions.holds(&format!("d.reason {} ({})", if closely { "IN" } else { "NOT IN" }, close.join(", ")));
-    let payload = if closely { payload_closely(&conditions.bind(params.host.clone())) } else { "'gone'".to_owned() };
+    let payload = match close.as_slice() {
+        [] => "'gone'".to_owned(),
+        close => {
+            let payload = match any_elsewhere(conn, &params.host)? {
+                true => payload_closely(&conditions.bind(params.host.clone())),
+                false => PAYLOAD.to_owned(),
+            };
+            format!("CASE WHEN d.reason IN ({}) THEN {payload} ELSE 'gone' END", close.join(", "))
+        }
+    };
     let (auto_replays, shut) = if params.automatic { ("d.auto_replays", SHUT) } else { ("0", "0") };
     let (claimed, recovered) = (claimed(conn)?, recovered(conn, params.tried)?);
     // Where it does not matter, letters are counted by indexes alone.
@@ -91,7 +98,7 @@ fn count(conn: &Connection, params: &SurveyLetters, closely: bool) -> Result<Vec
         (1, params.selection.filter.reason.is_none()),
         (2, true),
         (3, claimed != "0"),
-        (4, closely),
+        (4, !params.closely.is_empty()),
         (5, params.automatic),
         (6, params.automatic),
         (7, recovered != "0"),
@@ -205,6 +212,8 @@ pub(super) mod tests {
     use super::super::steps::counted;
     use super::*;
     use crate::contract::{DeadFilter, Selection};
+    use redrive_core::failures::Reason;
+    use redrive_core::ids::JobId;
 
     /// A store with so many letters of one cause with three keys.
     pub fn filled(letters: u32) -> Connection {
@@ -223,6 +232,27 @@ pub(super) mod tests {
         ))
         .expect("filled");
         conn
+    }
+
+    /// One letter is not looked for among all that died of its reason.
+    #[test]
+    fn a_plan_of_one_letter_costs_the_same_however_many_there_are() {
+        let cost = |letters: u32| {
+            let mut conn = filled(letters);
+            let id: [u8; 16] = conn.query_row("SELECT id FROM dead LIMIT 1", [], |row| row.get(0)).expect("a letter");
+            let params = SurveyLetters {
+                selection: Selection { filter: DeadFilter::default(), ids: vec![JobId::from_bytes(id)] },
+                closely: vec![Reason::Timeout],
+                tried: None,
+                host: "here".into(),
+                automatic: false,
+                lacking: true,
+            };
+            let (found, cost) = counted(&mut conn, |conn| survey(conn, &params).expect("counted"));
+            assert_eq!(found.iter().map(|(_, letters)| letters).sum::<u64>(), 1);
+            cost
+        };
+        assert_eq!(cost(100), cost(10_000));
     }
 
     /// A page costs the same wherever it is and however many letters there are: paging through is not quadratic.

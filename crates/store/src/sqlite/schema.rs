@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/009_serving.sql"),
     include_str!("schema/010_dashboard.sql"),
     include_str!("schema/011_on_call.sql"),
+    include_str!("schema/012_counted.sql"),
 ];
 
 /// The version that brought causes: letters of older stores are recognised once.

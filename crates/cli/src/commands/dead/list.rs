@@ -20,7 +20,7 @@ pub async fn run(setting: &Setting, args: DeadListArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
     let filter = filter::of_dead(args.filter, redrive.now())?;
     let fetch = async |limit, cursor| {
-        let params = ListDead { filter: filter.clone(), limit, cursor, with_failures: false };
+        let params = ListDead { sort: args.sort, cursor, ..ListDead::newest(filter.clone(), limit) };
         redrive.list_dead(params).await
     };
     let now = redrive.now();

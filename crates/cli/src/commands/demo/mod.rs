@@ -149,7 +149,7 @@ fn heading(text: &str) -> Result<()> {
 /// The newest dead letters with a code.
 async fn letters(setting: &Setting, code: &str) -> Result<Vec<DeadLetter>> {
     let filter = DeadFilter { code: Some(code.to_owned()), ..DeadFilter::default() };
-    let params = ListDead { filter, limit: 1_000, cursor: None, with_failures: true };
+    let params = ListDead { with_failures: true, ..ListDead::newest(filter, 1_000) };
     Ok(setting.redrive_existing().await?.store().list_dead(params).await?.items)
 }
 

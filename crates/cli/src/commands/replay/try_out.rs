@@ -2,8 +2,9 @@
 
 use anyhow::{Result, bail};
 use redrive::CancellationToken;
+use redrive::compare::Comparing;
 use redrive::config::KeptFor;
-use redrive::replays::{NewTry, ReplayError, Tried, can_use_saved, describe};
+use redrive::replays::{GoodCheck, NewTry, ReplayError, Tried, can_use_saved, describe};
 use redrive_client::Desk;
 use redrive_core::jobs::Input;
 
@@ -69,7 +70,9 @@ pub async fn try_out(
     });
     let told = |tried, of| counter.show(tried, of);
     let new = NewTry { by: actor(), selection: chosen.selection.clone(), force, edits };
-    let tried = redrive.try_replay(&pipelines, new, &stop, told).await;
+    let vault = setting.vault_of(redrive)?;
+    let with = Comparing { setting, vault: vault.as_ref() };
+    let tried = redrive.try_replay(&pipelines, new, (&stop, told), Some(with)).await;
     counter.finish();
     Ok(tried?)
 }
@@ -110,6 +113,11 @@ pub fn print(tried: &Tried) -> Result<()> {
     }
     for (exclusion, letters) in &tried.excluded {
         out!("{letters} not tried: {}", select::meaning(*exclusion))?;
+    }
+    if let Some(GoodCheck { same, of, fields }) = &tried.good {
+        let style = if same == of { GOOD } else { BAD };
+        let differ = if same == of { String::new() } else { format!("; others: {}", harmless(&fields.join(", "))) };
+        out!("{} of {of} pages that worked still give the same record{differ}", paint(style, same))?;
     }
     let kept = "nothing was settled; for 24 hours `redrive replay start --recoverable` replays what would recover";
     let said = if tried.id.is_some() && tried.recovered > 0 { kept } else { "nothing was settled" };

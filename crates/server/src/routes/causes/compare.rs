@@ -55,7 +55,7 @@ pub async fn differences(
 /// The letters of a cause that can be looked at, newest first.
 pub async fn samples(app: &App, cause: &CauseView) -> Result<Vec<DeadLetter>, ApiError> {
     let filter = DeadFilter { cause: Some(cause.id.clone()), ..DeadFilter::default() };
-    let list = ListDead { filter, limit: SAMPLES_MAX, cursor: None, with_failures: true };
+    let list = ListDead { with_failures: true, ..ListDead::newest(filter, SAMPLES_MAX) };
     Ok(app.redrive().store().list_dead(list).await?.items)
 }
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::contract::ListDead;
-use redrive_core::dead::DeadLetter;
+use redrive_core::dead::{DeadLetter, LetterSort};
 use utoipa::IntoParams;
 
 use super::filter::Filter;
@@ -19,36 +19,40 @@ use crate::page::{List, Listed};
 pub struct With {
     /// Each with all its failures.
     failures: Option<bool>,
+    /// Which come first, by when they died: `newest` (if left out) or `oldest`.
+    sort: Option<String>,
 }
 
-pub async fn run(state: State<App>, caller: Caller, list: List<Filter>) -> Result<Json<Listed<DeadLetter>>, ApiError> {
-    read(state, caller, list, false).await
-}
-
-/// The same, with all failures of each if that is wanted.
-pub async fn run_with(
-    state: State<App>,
+pub async fn run(
+    State(app): State<App>,
     caller: Caller,
     mut fields: Fields,
 ) -> Result<Json<Listed<DeadLetter>>, ApiError> {
+    let sort = sort_of(fields.take("sort").as_deref())?;
     let with_failures = match fields.take("failures").as_deref() {
         None | Some("false") => false,
         Some("true") => true,
         Some(other) => return Err(ApiError::invalid("failures", format!("{other:?} is neither true nor false"))),
     };
-    read(state, caller, fields.list()?, with_failures).await
+    Ok(Json(read(&app, &caller, fields.list()?, (sort, with_failures)).await?))
 }
 
-async fn read(
-    State(app): State<App>,
-    caller: Caller,
+/// The order that somebody asks for.
+pub fn sort_of(name: Option<&str>) -> Result<LetterSort, ApiError> {
+    name.map_or(Ok(LetterSort::default()), str::parse).map_err(|why| ApiError::invalid("sort", why))
+}
+
+/// A page of letters, as far as somebody may see them.
+pub async fn read(
+    app: &App,
+    caller: &Caller,
     List { mut asked, limit, cursor }: List<Filter>,
-    with_failures: bool,
-) -> Result<Json<Listed<DeadLetter>>, ApiError> {
+    (sort, with_failures): (LetterSort, bool),
+) -> Result<Listed<DeadLetter>, ApiError> {
     caller.check_each(&asked.pipeline)?;
-    asked.narrow(&caller);
-    let params = ListDead { filter: asked.dead(&app)?, limit, cursor, with_failures };
+    asked.narrow(caller);
+    let params = ListDead { filter: asked.dead(app)?, sort, limit, cursor, with_failures };
     let mut page = app.redrive().store().list_dead(params).await?;
     page.items.iter_mut().for_each(|letter| caller.strip(letter.failures.iter_mut().flatten()));
-    Ok(Json(Listed::of(page, |letter| caller.covers(&letter.pipeline))))
+    Ok(Listed::of(page, |letter| caller.covers(&letter.pipeline)))
 }

@@ -15,7 +15,7 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/letters", list::run_with, "List dead letters, newest first")
+        Route::get("/letters", list::run, "List dead letters")
             .query::<filter::Filter>()
             .query::<list::With>()
             .lists("DeadLetter"),
