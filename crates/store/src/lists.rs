@@ -9,6 +9,9 @@ use redrive_core::replays::TriedDetails;
 use crate::contract::SearchedDead;
 use crate::error::StoreError;
 
+/// What cursors of letters begin with, the oldest of which come first.
+const OLDEST_FIRST: char = 'o';
+
 /// The time and the row that a cursor stands for.
 pub(crate) fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
     let read = || {
@@ -24,6 +27,24 @@ pub(crate) const fn cause_order(sort: CauseSort) -> &'static str {
         CauseSort::Dead => "sum(k.dead) DESC, max(k.last_seen) DESC, c.id DESC",
         CauseSort::Last => "max(k.last_seen) DESC, c.id DESC",
         CauseSort::First => "min(k.first_seen) DESC, c.id DESC",
+    }
+}
+
+/// Where a list of letters goes on: after the one that died then and has that number. It says in which order, so that it is refused in the
+/// other one.
+pub(crate) fn letter_cursor((at, seq): (i64, i64), sort: LetterSort) -> String {
+    match sort {
+        LetterSort::Newest => format!("{at}-{seq}"),
+        LetterSort::Oldest => format!("{OLDEST_FIRST}{at}-{seq}"),
+    }
+}
+
+/// The letter that a cursor of a list in this order stands for.
+pub(crate) fn letter_after(cursor: &str, sort: LetterSort) -> Result<(i64, i64), StoreError> {
+    match (sort, cursor.strip_prefix(OLDEST_FIRST)) {
+        (LetterSort::Newest, None) => keyset(cursor),
+        (LetterSort::Oldest, Some(place)) => keyset(place),
+        _ => Err(StoreError::InvalidCursor(cursor.to_owned())),
     }
 }
 
@@ -49,14 +70,14 @@ pub(crate) fn first_letters<T>(found: &mut Vec<T>, key: impl Fn(&T) -> (i64, i64
 pub(crate) fn searched(
     found: Vec<(i64, DeadLetter)>,
     keys: &[(i64, i64)],
-    (limit, look_at): (u32, u32),
+    (limit, look_at, sort): (u32, u32, LetterSort),
 ) -> SearchedDead {
     let last = found.last().map(|(seq, letter)| (letter.died_at.as_millis(), *seq));
     let stopped_at = last.filter(|_| found.len() >= limit as usize);
     let looked_at =
         stopped_at.and_then(|last| keys.iter().position(|key| *key == last)).map_or(keys.len(), |at| at + 1);
     let is_end = looked_at == keys.len() && keys.len() < look_at as usize;
-    let next = keys[..looked_at].last().filter(|_| !is_end).map(|(at, seq)| format!("{at}-{seq}"));
+    let next = keys[..looked_at].last().filter(|_| !is_end).map(|key| letter_cursor(*key, sort));
     SearchedDead { letters: found.into_iter().map(|(_, letter)| letter).collect(), looked_at: looked_at as u64, next }
 }
 

@@ -48,7 +48,7 @@ impl Desk {
                 ended.retain(|kept| kept.finished_at.is_some());
                 for (kept, others) in tries_of(ended, of) {
                     let is_all = match others {
-                        Some(died) => self.list_dead(ListDead::newest(died, 1)).await?.items.is_empty(),
+                        Some(died) => self.list_dead(ListDead::newest(died, 100)).await?.items.is_empty(),
                         None => true,
                     };
                     if is_all {

@@ -34,6 +34,9 @@ pub enum Gate {
 }
 
 impl Gate {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Review, Self::Never];
+
     /// The name in JSON, columns and on the screen.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,7 +57,7 @@ impl FromStr for Gate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = [Self::Auto, Self::Review, Self::Never].into_iter().find(|gate| gate.as_str() == text);
+        let found = Self::ALL.into_iter().find(|gate| gate.as_str() == text);
         found.ok_or_else(|| format!("{text:?} is not a gate: expected auto, review or never"))
     }
 }

@@ -120,7 +120,8 @@ fn shown(
     let here = visitor.here.clone();
     let missed = comparison.fields.iter().filter(|field| field.broke.miss.is_some()).count();
     let has_diff = comparison.worked.is_some() && comparison.no_diff.is_none() && comparison.why_not.is_none();
-    let facts = |view: View| match view {
+    // How much differs is known where lines were compared.
+    let facts = |one: View| match one {
         View::Fields if !comparison.fields.is_empty() => format!("{missed} missed of {}", comparison.fields.len()),
         View::Diff if has_diff && view.has_lines() => count(comparison.hunks_count as i64),
         _ => String::new(),

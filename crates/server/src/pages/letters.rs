@@ -9,7 +9,8 @@ use axum::response::Response;
 use maud::{Markup, html};
 use redrive::contract::{CountEvents, EventCount, Span};
 use redrive::dead::SearchAsked;
-use redrive_core::dead::{DeadLetter, LetterSort};
+use redrive_core::dead::{DeadLetter, Gate, LetterSort};
+use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::Value;
@@ -212,12 +213,14 @@ fn filters(visitor: &Visitor, (filter, sort): (&LetterFilter, LetterSort), shown
             summary { "Filter" }
             form action="/letters" {
                 div.row-of {
-                    @for (id, label) in [("pipeline", "Pipeline"), ("reason", "Reason"), ("code", "Code"), ("target", "Target"), ("proxy", "Proxy"), ("gate", "Gate"), ("since", "Since: 2h, a day or a time"), ("until", "Until"), ("text", "Text in key, message or input")] {
+                    @for (id, label) in [("pipeline", "Pipeline"), ("code", "Code"), ("target", "Target"), ("proxy", "Proxy"), ("since", "Since: 2h, a day or a time"), ("until", "Until"), ("text", "Text in key, message or input")] {
                         p.entry {
                             label for={ "filter-" (id) } { (label) }
                             input id={ "filter-" (id) } type="text" name=(id) value=[filter.get(id)];
                         }
                     }
+                    (choice(("reason", "Reason"), Reason::ALL.iter().map(|reason| reason.as_str()), filter.get("reason")))
+                    (choice(("gate", "Gate"), Gate::ALL.iter().map(|gate| gate.as_str()), filter.get("gate")))
                     p.entry {
                         label for="filter-sort" { "First come the" }
                         select id="filter-sort" name="sort" {
@@ -229,6 +232,19 @@ fn filters(visitor: &Visitor, (filter, sort): (&LetterFilter, LetterSort), shown
                     }
                 }
                 p.actions { button { "Filter" } a.button href="/letters" { "All letters" } }
+            }
+        }
+    }
+}
+
+/// One of some words, or any.
+fn choice<'a>((id, label): (&str, &str), words: impl Iterator<Item = &'a str>, chosen: Option<&str>) -> Markup {
+    html! {
+        p.entry {
+            label for={ "filter-" (id) } { (label) }
+            select id={ "filter-" (id) } name=(id) {
+                option value="" { "any" }
+                @for word in words { option value=(word) selected[chosen == Some(word)] { (word) } }
             }
         }
     }

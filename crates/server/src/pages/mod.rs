@@ -140,7 +140,7 @@ async fn policy(request: Request, next: Next) -> Response {
 pub async fn nothing_here(app: App, request: Request) -> Response {
     let nothing = || async { Problem::from(ApiError::missing("there is no such page")) };
     match *request.method() {
-        Method::GET => {
+        Method::GET | Method::HEAD => {
             let guarded = nothing.layer(from_fn_with_state((app.clone(), Role::Viewer), visitor::let_in));
             guarded.call(request, app).await
         }

@@ -60,7 +60,7 @@ impl Looked {
         let newest = replay_try::newest(app, visitor, fields).await?;
         let plans = Plans::of(app, visitor, fields, newest.as_ref()).await?;
         let rules = replay_try::in_force(app, plans.pipelines()).await?;
-        let obstacles = obstacles::find(app, plans.base(), newest.as_ref()).await?;
+        let obstacles = obstacles::find(app, fields, plans.base(), newest.as_ref()).await?;
         let requests = Requests::of(app, visitor, fields, &plans).await?;
         Ok(Self { newest, plans, obstacles, rules, requests })
     }
@@ -121,7 +121,7 @@ async fn shown(
             h1 { "Replay " (number_of(usize::try_from(plans.base().included).unwrap_or(usize::MAX), "dead letter", "dead letters")) }
             (choice::chosen_by(fields))
         }
-        @if let Some(drift) = &drift { p.headline.warn role="alert" { (drift) " Look again, then start." } }
+        @if let Some(drift) = &drift { p.headline.warn role="alert" { (drift) @if mistake.is_none() { " Look again, then start." } } }
         form.steps method="post" action="/replays/start" {
             (carried(visitor))
             (choice::frozen_choice(app, fields)?)

@@ -303,6 +303,9 @@ pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
     let Step { draftable, newest, rules, pages, now, .. } = step;
     let lacks = visitor.lacks(Role::Operator);
     let is_under_way = newest.is_some_and(Newest::is_under_way);
+    let is_draft = !draft::given(fields).is_empty();
+    // What was tried before says nothing of a draft that cannot be read.
+    let newest = newest.filter(|_| !step.mistake.is_some_and(|(field, _)| field.starts_with("draft.")));
     let why_not = match pages {
         Err(why) => Some(format!("They cannot be tried: {why}.")),
         Ok(Some(0)) => Some("None of them has a saved page.".to_owned()),
@@ -315,7 +318,7 @@ pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
                 @for rules in *rules { (rules.shown(*now)) }
                 (with_what(visitor, fields, step))
                 p.actions {
-                    button formaction="/replays/try" formnovalidate data-key="t" disabled[lacks.is_some() || why_not.is_some()] title=[lacks.as_deref()] {
+                    button.primary[is_draft] formaction="/replays/try" formnovalidate data-key="t" disabled[lacks.is_some() || why_not.is_some()] title=[lacks.as_deref()] {
                         @if is_under_way { "Begin again" } @else if newest.is_some() { "Try again" }
                         @else {
                             "Try "

@@ -80,6 +80,7 @@ async function tell(way, base, folder) {
   await way.press(page, candidate.getByRole("link", { name: "Try this rule" }));
   await page.waitForURL(/\/replays\/new/);
   check((await page.locator("[id='draft.price']").inputValue()) === corrected, "what could be meant is filled in");
+  check(await start.isDisabled(), "what is not in the file starts nothing");
   await attempt();
   // It runs beside the page, which is loaded anew when it is over.
   await says(page.getByRole("button", { name: "Try again" }));

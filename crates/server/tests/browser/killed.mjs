@@ -15,9 +15,14 @@ process.kill(Number(pid), "SIGKILL");
 await says("stale since");
 check(Date.now() - killed < 30000, `it took ${Date.now() - killed} ms to be seen`);
 const again = spawn(redrive, ["serve", "--listen", new URL(base).host], { stdio: "ignore" });
-await says("live");
-check(await page.evaluate(() => window.isTheSame), "without loading the page again");
-await leave();
+const ended = new Promise((done) => again.once("exit", done));
+try {
+  await says("live");
+  check(await page.evaluate(() => window.isTheSame), "without loading the page again");
+  await leave();
+} finally {
+  again.kill("SIGINT");
+  await ended;
+}
 await browser.close();
-again.kill("SIGINT");
 process.exit(0);

@@ -76,6 +76,8 @@ pub async fn lists_page_by_cursor(store: Shared) {
         }
     }
     assert_eq!(oldest, [1, 2, 3, 4, 5, 9].map(|n| job(n, plain()).id));
+    let other_way = ListDead { sort: LetterSort::Oldest, ..page(first.next.clone()) };
+    assert!(store.list_dead(other_way).await.is_err(), "a place in one order is none in the other");
 }
 
 /// A search looks at no more letters than it is told to, none twice, and goes on where it stopped.

@@ -56,7 +56,7 @@ pub(super) async fn list(conn: &Conn, params: &ListDead) -> Result<Page<DeadLett
     let mut found = Vec::new();
     for mut conditions in conditions_by_key(conn, &params.filter).await? {
         if let Some(cursor) = &params.cursor {
-            conditions.after_letter(lists::keyset(cursor)?, params.sort);
+            conditions.after_letter(lists::letter_after(cursor, params.sort)?, params.sort);
         }
         let sql = format!(
             "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
@@ -72,7 +72,9 @@ pub(super) async fn list(conn: &Conn, params: &ListDead) -> Result<Page<DeadLett
             letter.failures = Some(rows::failures(conn, letter.id).await?);
         }
     }
-    let page = Page::cut(found, params.limit, |(seq, letter)| format!("{}-{seq}", letter.died_at.as_millis()));
+    let page = Page::cut(found, params.limit, |(seq, letter)| {
+        lists::letter_cursor((letter.died_at.as_millis(), *seq), params.sort)
+    });
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
 }
 
@@ -82,7 +84,7 @@ async fn search(conn: &Conn, params: &SearchDead) -> Result<SearchedDead, Fault>
     let mut keys: Vec<(i64, i64)> = Vec::new();
     for mut conditions in conditions_by_key(conn, &params.filter.indexed()).await? {
         if let Some(cursor) = &params.cursor {
-            conditions.after_letter(lists::keyset(cursor)?, params.sort);
+            conditions.after_letter(lists::letter_after(cursor, params.sort)?, params.sort);
         }
         let sql = format!("SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY {order} LIMIT {look_at}");
         keys.extend(conn.query(&sql, conditions.values(), |row| Ok((row.get(0)?, row.get(1)?))).await?);
@@ -97,7 +99,7 @@ async fn search(conn: &Conn, params: &SearchDead) -> Result<SearchedDead, Fault>
         params.limit.max(1)
     );
     let found = conn.query(&sql, conditions.values(), |row| Ok((row.get::<i64>(0)?, rows::dead_letter(row)?))).await?;
-    Ok(lists::searched(found, &keys, (params.limit.max(1), look_at)))
+    Ok(lists::searched(found, &keys, (params.limit.max(1), look_at, params.sort)))
 }
 
 /// The conditions of a filter, on `dead d`, for each key of its cause apart: the letters of each are found in their order, so that a

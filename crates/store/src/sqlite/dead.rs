@@ -98,7 +98,7 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
     let mut found = Vec::new();
     for mut conditions in conditions_by_key(conn, &params.filter)? {
         if let Some(cursor) = &params.cursor {
-            conditions.after_letter(lists::keyset(cursor)?, params.sort);
+            conditions.after_letter(lists::letter_after(cursor, params.sort)?, params.sort);
         }
         let sql = format!(
             "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
@@ -114,7 +114,9 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
             letter.failures = Some(rows::failures(conn, letter.id)?);
         }
     }
-    let page = Page::cut(found, params.limit, |(seq, letter)| format!("{}-{seq}", letter.died_at.as_millis()));
+    let page = Page::cut(found, params.limit, |(seq, letter)| {
+        lists::letter_cursor((letter.died_at.as_millis(), *seq), params.sort)
+    });
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
 }
 
@@ -124,7 +126,7 @@ fn search(conn: &Connection, params: &SearchDead) -> Result<SearchedDead, Fault>
     let mut keys = Vec::new();
     for mut conditions in conditions_by_key(conn, &params.filter.indexed())? {
         if let Some(cursor) = &params.cursor {
-            conditions.after_letter(lists::keyset(cursor)?, params.sort);
+            conditions.after_letter(lists::letter_after(cursor, params.sort)?, params.sort);
         }
         let sql = format!("SELECT d.died_at, d.seq FROM dead d {conditions} ORDER BY {order} LIMIT {look_at}");
         let mut select = conn.prepare_cached(&sql)?;
@@ -143,7 +145,7 @@ fn search(conn: &Connection, params: &SearchDead) -> Result<SearchedDead, Fault>
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
     let found = rows.collect::<RowResult<Vec<_>>>()?;
-    Ok(lists::searched(found, &keys, (params.limit.max(1), look_at)))
+    Ok(lists::searched(found, &keys, (params.limit.max(1), look_at, params.sort)))
 }
 
 /// The conditions of a filter, on `dead d`, for each key of its cause apart: the letters of each are found in their order, so that a

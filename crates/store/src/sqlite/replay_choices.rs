@@ -255,6 +255,19 @@ pub(super) mod tests {
         assert_eq!(cost(100), cost(10_000));
     }
 
+    /// The expression is that of the indexes, word for word: else each letter would be read.
+    #[test]
+    fn letters_whose_pages_matter_are_counted_by_indexes_alone() {
+        let conn = filled(10);
+        for filter in ["d.reason = 'timeout'", "d.pipeline = 1", "d.cause_key = 1"] {
+            let sql = format!(
+                "EXPLAIN QUERY PLAN SELECT d.pipeline, d.reason, d.gate, {PAYLOAD} FROM dead d WHERE {filter} AND d.died_at < 9"
+            );
+            let plan: String = conn.query_row(&sql, [], |row| row.get(3)).expect("explained");
+            assert!(plan.contains("USING COVERING INDEX"), "{filter}: {plan}");
+        }
+    }
+
     /// A page costs the same wherever it is and however many letters there are: paging through is not quadratic.
     #[test]
     fn every_page_of_letters_costs_the_same() {

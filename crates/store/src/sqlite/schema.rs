@@ -36,6 +36,10 @@ const CAUSES_SINCE: usize = 4;
 /// The version that writes identities and the queue of older stores anew.
 const REWRITES: usize = 6;
 
+/// The version that writes the indexes anew by which letters are counted, and about how much that is for each letter.
+const INDEXES_LETTERS: usize = 12;
+const INDEXED_BYTES: u64 = 300;
+
 /// How much room is left besides that.
 const SPARE_BYTES: u64 = 16 << 20;
 
@@ -53,8 +57,8 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     let from = usize::try_from(check(&tx, path)?).unwrap_or(0);
-    if from > 0 && from < REWRITES {
-        check_room(path, from, (room_needed(&tx)?, free_bytes(path)))?;
+    if from > 0 {
+        check_room(path, from, (room_needed(&tx, from)?, free_bytes(path)))?;
     }
     for migration in &MIGRATIONS[from..] {
         tx.execute_batch(migration)?;
@@ -68,14 +72,22 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
 }
 
 /// The bytes that it takes to bring an older store forward: what is written anew goes to the log first, and from there to the file.
-fn room_needed(conn: &Connection) -> Result<u64, Fault> {
+fn room_needed(conn: &Connection, from: usize) -> Result<u64, Fault> {
+    let mut needed = 0;
+    if from < INDEXES_LETTERS {
+        let letters: u64 = conn.query_row("SELECT count(*) FROM dead", [], |row| row.get(0))?;
+        needed += letters * INDEXED_BYTES;
+    }
+    if from >= REWRITES {
+        return Ok(needed);
+    }
     let rewritten: u64 = conn.query_row(
         "SELECT (SELECT ifnull(sum(length(key) + 64), 0) FROM identity) + (SELECT count(*) * 64 FROM queue)
               + (SELECT ifnull(sum(length(j.input) + 512), 0) FROM job j JOIN dead d ON d.seq = j.seq)",
         [],
         |row| row.get(0),
     )?;
-    Ok(rewritten * 2 + SPARE_BYTES)
+    Ok(needed + rewritten * 2 + SPARE_BYTES)
 }
 
 /// Refuses to begin what would end in the middle. A file system that does not tell how much is free is believed to have room.
@@ -176,19 +188,22 @@ mod tests {
     #[test]
     fn a_store_is_not_brought_forward_without_room_for_it() {
         let conn = of_version(5);
-        let empty = room_needed(&conn).expect("asked");
+        let empty = room_needed(&conn, 5).expect("asked");
         conn.execute_batch(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
              INSERT INTO identity SELECT 1, printf('key %04d', i), x'00' FROM n;",
         )
         .expect("filled");
-        let needed = room_needed(&conn).expect("asked");
+        let needed = room_needed(&conn, 5).expect("asked");
         assert!(needed > empty + 2 * 1_000 * 72 - 1, "{needed} after {empty}");
         let path = Path::new("a.db");
         assert!(check_room(path, 5, (needed, Some(needed))).is_ok() && check_room(path, 5, (needed, None)).is_ok());
         let refused = check_room(path, 5, (needed, Some(needed - 1))).expect_err("refused");
         let Fault::Store(StoreError::CannotMigrate { found: 5, why, .. }) = refused else { panic!("{refused:?}") };
         assert!(matches!(*why, StoreError::NoRoom { .. }), "{why}");
+        let conn = super::super::replay_choices::tests::filled(1_000);
+        let needed = [INDEXES_LETTERS - 1, INDEXES_LETTERS].map(|from| room_needed(&conn, from).expect("asked"));
+        assert_eq!(needed, [1_000 * INDEXED_BYTES, 0], "only their indexes are written anew");
     }
 
     /// Only what has the number of a letter is given another one: a long queue is not written anew for a few letters.

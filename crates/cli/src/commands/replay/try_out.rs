@@ -71,8 +71,9 @@ pub async fn try_out(
     let told = |tried, of| counter.show(tried, of);
     let new = NewTry { by: actor(), selection: chosen.selection.clone(), force, edits };
     let vault = setting.vault_of(redrive)?;
-    let with = Comparing { setting, vault: vault.as_ref() };
-    let tried = redrive.try_replay(&pipelines, new, (&stop, told), Some(with)).await;
+    // A command that was typed goes by no rules of the file.
+    let with = args.command.is_empty().then(|| Comparing { setting, vault: vault.as_ref() });
+    let tried = redrive.try_replay(&pipelines, new, (&stop, told), with).await;
     counter.finish();
     Ok(tried?)
 }
@@ -116,8 +117,9 @@ pub fn print(tried: &Tried) -> Result<()> {
     }
     if let Some(GoodCheck { same, of, fields }) = &tried.good {
         let style = if same == of { GOOD } else { BAD };
-        let differ = if same == of { String::new() } else { format!("; others: {}", harmless(&fields.join(", "))) };
-        out!("{} of {of} pages that worked still give the same record{differ}", paint(style, same))?;
+        let pages = if *of == 1 { "page that worked still gives" } else { "pages that worked still give" };
+        let differ = if same == of { String::new() } else { format!("; not {}", harmless(&fields.join(", "))) };
+        out!("{} of {of} {pages} the same record{differ}", paint(style, same))?;
     }
     let kept = "nothing was settled; for 24 hours `redrive replay start --recoverable` replays what would recover";
     let said = if tried.id.is_some() && tried.recovered > 0 { kept } else { "nothing was settled" };

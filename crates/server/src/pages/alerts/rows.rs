@@ -77,13 +77,15 @@ fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
                 (actions(visitor, view, now))
             }
             td role="cell" data-l="since" { (instant(alert.since, now)) span.fact { (ago(alert.since, now)) } }
-            td role="cell" {
+            td role="cell" data-l="told" {
                 @if view.posted.is_empty() { span.muted { "nobody" } }
-                @for (sink, posted) in &view.posted { span.fact { (name(sink)) ": " (result(posted, now)) } }
-                span.fact {
-                    (alert.tellings)
-                    @if alert.tellings == 1 { " time" } @else { " times" }
-                    @if alert.is_firing() { "; again when it has doubled" }
+                @else {
+                    @for (sink, posted) in &view.posted { span.fact { (name(sink)) ": " (result(posted, now)) } }
+                    span.fact {
+                        (alert.tellings)
+                        @if alert.tellings == 1 { " time" } @else { " times" }
+                        @if alert.is_firing() { "; again when it has doubled" }
+                    }
                 }
             }
             td role="cell" data-l="owner" {

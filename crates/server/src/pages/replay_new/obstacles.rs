@@ -10,7 +10,7 @@ use redrive_core::replays::ReplayPlan;
 use crate::app::App;
 use crate::pages::fields::Fields;
 use crate::pages::problem::Problem;
-use crate::pages::replay_try::{Newest, elsewhere};
+use crate::pages::replay_try::{Newest, draft, elsewhere};
 
 /// Something that speaks against starting a replay.
 pub struct Obstacle {
@@ -53,9 +53,20 @@ impl Obstacle {
 }
 
 /// What speaks against a replay of these letters now.
-pub async fn find(app: &App, plan: &ReplayPlan, newest: Option<&Newest>) -> Result<Vec<Obstacle>, Problem> {
+pub async fn find(
+    app: &App,
+    fields: &Fields,
+    plan: &ReplayPlan,
+    newest: Option<&Newest>,
+) -> Result<Vec<Obstacle>, Problem> {
     let (redrive, mut all) = (app.redrive(), Vec::new());
     all.extend(newest.and_then(of_try));
+    // One that cannot be read is no less one.
+    let is_draft = !matches!(draft::asked(app, fields, plan.pipelines.keys()), Ok(None));
+    if is_draft && !all.iter().any(|obstacle| obstacle.forbids) {
+        let why = "A draft is filled in, and a replay goes by the rules of redrive.toml. Try the draft and change the file as it shows, or put the file's rule back.";
+        all.push(Obstacle::forbidding(why.to_owned()));
+    }
     let workers = redrive.store().list_workers().await?;
     let now = redrive.now();
     let at_work: Vec<&WorkerView> = workers.iter().filter(|worker| worker.is_at_work(now)).collect();

@@ -117,11 +117,14 @@ pub fn outcome(newest: &Newest) -> Markup {
                         @else { "No page that worked is kept to check the draft against: the next success is kept." }
                     }
                 }
-                h3 { "What to change in redrive.toml" }
-                pre.code.change {
-                    @for line in change {
-                        @match line.chars().next() {
-                            Some('+') => ins { (text(line)) }, Some('-') => del { (text(line)) }, _ => { (text(line)) "\n" }
+                @if !newest.is_outdated { p.fact { "redrive.toml has this by now." } }
+                @else {
+                    h3 { "What to change in redrive.toml" }
+                    pre.code.change {
+                        @for line in change {
+                            @match line.chars().next() {
+                                Some('+') => ins { (text(line)) }, Some('-') => del { (text(line)) }, _ => { (text(line)) "\n" }
+                            }
                         }
                     }
                 }
@@ -138,7 +141,10 @@ fn good_pages(good: &GoodCheck) -> Markup {
         p.good-check class={ @if is_same { "good-text" } @else { "warn-text" } } {
             (part_of(good.same as i64, good.of as i64))
             @if good.of == 1 { " good page still gives" } @else { " good pages still give" } " the same record"
-            @if !is_same && !good.fields.is_empty() { ": " (text(&good.fields.join(", "))) (verb) " the same on the others. If both layouts are there, name both: " code { "old, new" } }
+            @if !is_same && !good.fields.is_empty() {
+                ": " (text(&good.fields.join(", "))) (verb) @if good.same > 0 { " on the others" }
+                ". If both layouts are there, one rule can name both, with what is read of them once: " code { ".old, .new::text" }
+            }
             "."
         }
     }

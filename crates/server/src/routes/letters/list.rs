@@ -39,7 +39,8 @@ pub async fn run(
 
 /// The order that somebody asks for.
 pub fn sort_of(name: Option<&str>) -> Result<LetterSort, ApiError> {
-    name.map_or(Ok(LetterSort::default()), str::parse).map_err(|why| ApiError::invalid("sort", why))
+    let named = name.filter(|name| !name.is_empty());
+    named.map_or(Ok(LetterSort::default()), str::parse).map_err(|why| ApiError::invalid("sort", why))
 }
 
 /// A page of letters, as far as somebody may see them.
