@@ -127,12 +127,16 @@ where
     Ok(frame(page.title, &header, &body, now).into_response())
 }
 
-/// What went wrong, with what is around every page. It cannot be brought up to date.
+/// Shows a page that stays as it was loaded, such as a question that there is no more once it is answered.
+pub async fn show_still(app: &App, visitor: &Visitor, page: Page<'_>) -> Result<Response, Problem> {
+    let mut still = visitor.clone();
+    still.is_form = true;
+    show(app, &still, page).await
+}
+
+/// What went wrong, with what is around every page.
 pub async fn show_problem(app: &App, visitor: &Visitor, title: &str, body: Markup) -> Result<Response, Problem> {
-    let mut visitor = visitor.clone();
-    visitor.is_form = true;
-    let place = Place::of(&visitor.here);
-    show(app, &visitor, Page { place, title, pipeline: None, body }).await
+    show_still(app, visitor, Page { place: Place::of(&visitor.here), title, pipeline: None, body }).await
 }
 
 /// A page without facts about the system: where nobody is known yet, or the store does not answer.

@@ -59,8 +59,8 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(named): Named<J
         back: &back,
     };
     let body = confirm::page(&visitor, &question);
-    shell::show(&app, &visitor, Page { place: Place::Letters, title: &title, pipeline: Some(&letter.pipeline), body })
-        .await
+    let page = Page { place: Place::Letters, title: &title, pipeline: Some(&letter.pipeline), body };
+    shell::show_still(&app, &visitor, page).await
 }
 
 /// What happens when it is sent.

@@ -40,7 +40,7 @@ export const places = {
     await page.keyboard.press("?");
     await page.locator(".help-box", { hasText: "next, previous row" }).waitFor();
     await page.keyboard.press("Escape");
-    check(!(await page.locator(".help-box").count()), "Escape closes the list of keys");
+    await until(async () => !(await page.locator(".help-box").count()), "Escape closes the list of keys");
     await page.goto(`${base}/settings/tokens`);
     await page.locator("#theme").selectOption("");
     check((await ground()) === light, "as the system has them");
