@@ -1,7 +1,7 @@
 # Redrive in a container: docs/recipes.md says how to run it.
 #   docker build --tag redrive .
 FROM rust:1-slim-bookworm AS build
-ARG PROFILE=release
+ARG PROFILE=dist
 WORKDIR /src
 COPY . .
 RUN scripts/build /out "$PROFILE"

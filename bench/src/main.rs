@@ -15,6 +15,7 @@
 //! - `scale`: how long commands take over a million dead letters in a thousand causes
 //! - `serve`: the server under load, beside the engine in the same process
 //! - `dashboard`: the pages over as many, what a browser loads, and how soon a changed number is seen
+//! - `instructions`: fixed work, whose instructions `bench/instructions` counts
 //! - `grouping`: how well failures are grouped, and how fast
 //! - `dead`: the million dead letters
 //! - `postgres`: the PostgreSQL store beside our SQLite, plain INSERTs and graphile-worker; `bench/postgres` runs it
@@ -24,6 +25,7 @@ mod dashboard;
 mod dead;
 mod drain;
 mod grouping;
+mod instructions;
 mod payloads;
 mod postgres;
 mod raw;
@@ -39,11 +41,21 @@ use anyhow::{Context, Result};
 /// Dead letters in the second half of the benchmark.
 const DEAD_LETTERS: u64 = 1_000_000;
 
-#[tokio::main]
-async fn main() -> Result<()> {
-    let folder = tempfile::tempdir_in(".")?;
+fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let only: Option<String> = args.next();
+    if only.as_deref() == Some("instructions") {
+        let workload = args.next().context("name a workload")?;
+        let rounds = args.next().context("say how many rounds")?.parse()?;
+        let folder = tempfile::tempdir()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        return runtime.block_on(instructions::run(&workload, folder.path(), rounds));
+    }
+    tokio::runtime::Runtime::new()?.block_on(measure(only, args))
+}
+
+async fn measure(only: Option<String>, mut args: impl Iterator<Item = String>) -> Result<()> {
+    let folder = tempfile::tempdir_in(".")?;
     if only.as_deref() == Some("grouping") {
         let samples = args.next().context("name the folder with the labelled failures")?;
         return grouping::measure(Path::new(&samples));

@@ -46,7 +46,8 @@ pub async fn measure(path: &Path, dead_letters: u64) -> Result<()> {
     Ok(())
 }
 
-async fn enqueue(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize, batch: usize) -> Result<f64> {
+/// Enqueues jobs from several callers at once; says how many in a second.
+pub async fn enqueue(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize, batch: usize) -> Result<f64> {
     let pipeline = Pipeline::new(name.as_str(), |_| async { Ok(json!(null)) })?;
     let begun = Instant::now();
     let tasks: Vec<_> = (0..callers)

@@ -128,13 +128,13 @@ impl Server {
                 Err(error) => Err(self.unreached(&error)),
             }
         };
-        let (body, version) = self.0.reach.call(|| None, call).await??;
+        let (body, version) = self.0.reach.call(&|| None, call).await??;
         read(&body).map_err(|error| self.unreadable(&error, version))
     }
 
     /// The answer to a request, as soon as it begins.
     pub(crate) async fn reached(&self, ask: &Ask<'_>) -> Result<Response, Error> {
-        self.0.reach.call(|| None, || self.once(ask)).await?
+        self.0.reach.call(&|| None, || self.once(ask)).await?
     }
 
     /// Asks once. It is an error of the outer kind if it is worth another try.

@@ -233,7 +233,7 @@ impl Redrive {
     pub(crate) async fn lease_when_possible(&self, params: impl Fn() -> LeaseJobs) -> Result<LeasedJobs> {
         let store = &self.at_once;
         let begun = Instant::now();
-        let leased = self.reach.call(|| store.trouble(), || self.breakers.lease(&**store, params())).await;
+        let leased = self.reach.call(&|| store.trouble(), || self.breakers.lease(&**store, params())).await;
         self.reach.times.note("lease", begun.elapsed(), leased.is_err());
         leased
     }

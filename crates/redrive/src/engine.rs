@@ -68,7 +68,7 @@ impl Redrive {
         let store = reach.open(location, options, waiter).await?;
         let system: Arc<dyn Clock> = Arc::new(SystemClock);
         let look = || ServerClock::of(&store, Arc::clone(&system));
-        let clock = reach.call_for(Some(waiter), || store.trouble(), look).await?;
+        let clock = reach.call_for(Some(waiter), &|| store.trouble(), look).await?;
         let redrive = Self::over_with(store, events, reach);
         Ok(match clock {
             Some(clock) => Self { clock, ..redrive },

@@ -112,7 +112,7 @@ impl Reach {
         };
         tokio::select! {
             biased;
-            opened = self.call_for(Some(waiter), || None, || location.open(options.impatient())) => opened,
+            opened = self.call_for(Some(waiter), &|| None, || location.open(options.impatient())) => opened,
             () = silent => unreachable!("it waits for ever"),
         }
     }
@@ -169,7 +169,7 @@ impl Reach {
     }
 
     /// Calls a store until it answers, or that is not worth waiting for any more. `stuck` says why a call that was taken is not answered.
-    pub async fn call<T, F>(&self, stuck: impl Fn() -> Option<StoreError>, call: impl Fn() -> F) -> Result<T>
+    pub async fn call<T, F>(&self, stuck: Stuck<'_>, call: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
@@ -180,30 +180,23 @@ impl Reach {
     pub(crate) async fn call_for<T, F>(
         &self,
         waiter: Option<Waiter>,
-        stuck: impl Fn() -> Option<StoreError>,
+        stuck: Stuck<'_>,
         call: impl Fn() -> F,
     ) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
-        let goes_on =
-            |obstacle, since: Instant| waiter.unwrap_or_else(|| self.waiter()).goes_on(obstacle, since.elapsed());
-        let (begun, mut waits, mut tries) = (Instant::now(), None::<Waits<'_>>, 0);
+        let mut tries = Tries { reach: self, waiter, begun: Instant::now(), waits: None, count: 0 };
         loop {
             let tried = Instant::now();
-            let answer = self.answer(&stuck, call(), (begun, &goes_on), &mut waits).await;
-            let Some(passing) = answer.as_ref().err().and_then(StoreError::passing) else {
-                if self.is_waited_for() {
-                    self.note_answer(waits.is_some(), tried);
-                }
-                return answer;
+            let answer = tokio::select! {
+                biased;
+                answer = call() => answer,
+                error = tries.watch(stuck) => Err(error),
             };
-            if !goes_on(passing.obstacle, begun) {
+            if tries.end(answer.as_ref().err(), tried).await {
                 return answer;
             }
-            waits.get_or_insert_with(|| Waits::begin(self, begun)).note(passing.place, passing.why);
-            self.rest(tries, waiter.is_none()).await;
-            tries += 1;
         }
     }
 
@@ -214,37 +207,6 @@ impl Reach {
             outage.answered_at = Some(Instant::now());
         }
         self.changed.send_replace(());
-    }
-
-    /// The answer of one call. While it is stuck, that counts as waiting; who gives up cannot know whether it took place.
-    async fn answer<'a, T>(
-        &'a self,
-        stuck: impl Fn() -> Option<StoreError>,
-        call: impl Future<Output = Result<T>>,
-        (begun, goes_on): (Instant, impl Fn(Obstacle, Instant) -> bool),
-        waits: &mut Option<Waits<'a>>,
-    ) -> Result<T> {
-        tokio::pin!(call);
-        let mut waiters = self.waiters.subscribe();
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut call => return answer,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-                // Another may be to wait from now on, or nobody.
-                _ = waiters.changed() => {}
-            }
-            let Some(error) = stuck() else { continue };
-            match error.passing() {
-                Some(passing) => {
-                    waits.get_or_insert_with(|| Waits::begin(self, begun)).note(passing.place, passing.why);
-                }
-                None => tracing::debug!(%error, "what was sent is not answered"),
-            }
-            if !goes_on(Obstacle::Away, begun) {
-                return Err(error.unanswered());
-            }
-        }
     }
 
     /// Rests before another try: less if another call is answered meanwhile, and not at all for who is not to wait any more.
@@ -265,6 +227,66 @@ impl Reach {
             () = answered => {}
             () = left => {}
         }
+    }
+}
+
+/// Says why a call that was taken is not answered, if that is known.
+type Stuck<'a> = &'a (dyn Fn() -> Option<StoreError> + Send + Sync);
+
+/// The tries of one call. It does not depend on the call's type, so it is compiled once for all verbs.
+struct Tries<'a> {
+    reach: &'a Reach,
+    waiter: Option<Waiter>,
+    begun: Instant,
+    waits: Option<Waits<'a>>,
+    count: u32,
+}
+
+impl<'a> Tries<'a> {
+    fn goes_on(&self, obstacle: Obstacle) -> bool {
+        self.waiter.unwrap_or_else(|| self.reach.waiter()).goes_on(obstacle, self.begun.elapsed())
+    }
+
+    fn wait(&mut self) -> &Waits<'a> {
+        self.waits.get_or_insert_with(|| Waits::begin(self.reach, self.begun))
+    }
+
+    /// Watches a try that is not answered: while it is stuck, that counts as waiting. Returns once it is given up; nobody can know then
+    /// whether it took place.
+    async fn watch(&mut self, stuck: Stuck<'_>) -> StoreError {
+        let mut waiters = self.reach.waiters.subscribe();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                // Another may be to wait from now on, or nobody.
+                _ = waiters.changed() => {}
+            }
+            let Some(error) = stuck() else { continue };
+            match error.passing() {
+                Some(passing) => self.wait().note(passing.place, passing.why),
+                None => tracing::debug!(%error, "what was sent is not answered"),
+            }
+            if !self.goes_on(Obstacle::Away) {
+                return error.unanswered();
+            }
+        }
+    }
+
+    /// Notes how a try ended. Returns whether it was the last; otherwise rests before the next one.
+    async fn end(&mut self, error: Option<&StoreError>, tried: Instant) -> bool {
+        let Some(passing) = error.and_then(StoreError::passing) else {
+            if self.reach.is_waited_for() {
+                self.reach.note_answer(self.waits.is_some(), tried);
+            }
+            return true;
+        };
+        if !self.goes_on(passing.obstacle) {
+            return true;
+        }
+        self.wait().note(passing.place, passing.why);
+        self.reach.rest(self.count, self.waiter.is_none()).await;
+        self.count += 1;
+        false
     }
 }
 
@@ -354,7 +376,7 @@ impl Layer for Patient {
         R: Future<Output = Result<T>> + Send,
     {
         let begun = Instant::now();
-        let answer = self.reach.call_for(self.waiter, || self.store.trouble(), call).await;
+        let answer = self.reach.call_for(self.waiter, &|| self.store.trouble(), call).await;
         self.reach.times.note(verb, begun.elapsed(), answer.is_err());
         answer
     }

@@ -18,6 +18,7 @@ pub mod conformance;
 pub mod contract;
 mod copies;
 pub mod decorated;
+mod erased;
 pub mod error;
 mod host;
 mod lanes;

@@ -71,7 +71,7 @@ fn run(name: &str) {
 
 fn run_command(sandbox: &Sandbox, document: &str, command: &str, expected: i32) {
     let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));
-    let command = command.replace("cargo run --release --", "redrive");
+    let command = command.replace("cargo run --", "redrive");
     let path = std::env::var("PATH").unwrap_or_default();
     let folder = binary.parent().expect("a folder").display();
     let output = Command::new("sh")

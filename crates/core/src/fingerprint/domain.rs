@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::suffixes;
+
 /// The registrable domain of a host or URL (`www.shop.co.uk` → `shop.co.uk`); anything else, lowercased.
 pub(super) fn of_target(target: &str) -> String {
     let host = host(target.trim());
@@ -11,7 +13,7 @@ pub(super) fn of_target(target: &str) -> String {
     if is_address {
         return lower.into_owned();
     }
-    psl::domain_str(lower.trim_end_matches('.')).unwrap_or(&lower).to_owned()
+    suffixes::registrable(lower.trim_end_matches('.')).unwrap_or(&lower).to_owned()
 }
 
 fn host(target: &str) -> &str {

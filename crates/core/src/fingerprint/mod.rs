@@ -14,7 +14,7 @@
 //! - `template`: what remains, with lists folded
 //! - `validation`: lists of errors that validators report
 //! - `frames`: where in our own code it happened
-//! - `domain`: who owns the target
+//! - `domain`: who owns the target, by the table in `suffixes`
 //! - `similarity`: how alike two templates are, to suggest a merge
 
 mod chunks;
@@ -26,6 +26,7 @@ mod numbers;
 mod quotes;
 mod sections;
 mod similarity;
+mod suffixes;
 mod template;
 mod validation;
 mod values;

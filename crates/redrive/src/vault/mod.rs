@@ -5,7 +5,7 @@
 //! payloads are kept once. All of it lies under an id that the store made for itself: whatever else is in the same folder or
 //! bucket, another store's payloads included, is never listed and never removed.
 //!
-//! - `objects`: opening a folder or a bucket; `check`: trying whether it takes, gives back and removes a payload
+//! - `objects`: opening a folder, or a bucket (`s3`); `check`: trying whether it takes, gives back and removes a payload
 //! - `capture`: taking bytes in, up to a cap; `save`: keeping them; `write`: to their place in the vault
 //! - `read`: giving them back, checked
 //! - `collect`: removing what nothing refers to; `strays`: finding bytes that no row knows
@@ -23,6 +23,11 @@ mod evidence;
 mod marks;
 mod objects;
 mod read;
+#[cfg(feature = "s3")]
+mod s3;
+#[cfg(not(feature = "s3"))]
+#[path = "without_s3.rs"]
+mod s3;
 mod save;
 mod spool;
 mod strays;

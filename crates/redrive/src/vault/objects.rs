@@ -1,24 +1,19 @@
-//! Opening the object store that a vault keeps payloads in: a folder, or what a URL names. S3 is reached at any endpoint, by the
-//! options that the tools of AWS take from the environment, under their names.
+//! Opening the object store that a vault keeps payloads in: a folder, or a bucket that a URL names.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
-use object_store::{Certificate, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
+use object_store::{ObjectStore, ObjectStoreScheme};
 use redrive_core::secrets::Secrets;
 
-use super::VaultError;
+use super::{VaultError, s3};
 
 /// Options begin with this; other variables of the environment are not about the vault.
 const PREFIX: &str = "AWS_";
-
-/// A file with certificate authorities that are trusted beside the system's, under the name that the tools of AWS know.
-const AUTHORITIES: &str = "aws_ca_bundle";
 
 /// By these it is said by which key requests are signed.
 const KEYS: [&str; 4] = [
@@ -29,7 +24,7 @@ const KEYS: [&str; 4] = [
 ];
 
 /// The names of an endpoint.
-const ENDPOINTS: [&str; 3] = ["aws_endpoint_url_s3", "aws_endpoint_url", "aws_endpoint"];
+pub(super) const ENDPOINTS: [&str; 3] = ["aws_endpoint_url_s3", "aws_endpoint_url", "aws_endpoint"];
 
 /// Where a vault is, and how it is reached.
 #[derive(Clone, Default)]
@@ -89,7 +84,8 @@ impl VaultPlace {
         self.options.keys().any(|name| KEYS.iter().any(|key| name.eq_ignore_ascii_case(key)))
     }
 
-    fn option(&self, name: &str) -> Option<&str> {
+    /// An option, by its name in lowercase.
+    pub(super) fn option(&self, name: &str) -> Option<&str> {
         self.options.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 }
@@ -134,7 +130,7 @@ pub(super) fn open(place: &VaultPlace, patience: Patience) -> Result<Objects, Va
     let (scheme, prefix) = ObjectStoreScheme::parse(&url).map_err(|_| wrong(elsewhere()))?;
     let objects: Arc<dyn ObjectStore> = match scheme {
         ObjectStoreScheme::AmazonS3 => {
-            Arc::new(PrefixStore::new(open_s3(&url, place, patience).map_err(wrong)?, prefix))
+            Arc::new(PrefixStore::new(s3::open(&url, place, patience).map_err(wrong)?, prefix))
         }
         _ => {
             let (objects, prefix) = object_store::parse_url(&url).map_err(|_| wrong(elsewhere()))?;
@@ -153,47 +149,6 @@ fn open_folder(folder: &Path) -> Result<LocalFileSystem, String> {
     std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     let local = LocalFileSystem::new_with_prefix(folder).map_err(|error| error.to_string())?;
     Ok(local.with_fsync(true))
-}
-
-fn open_s3(url: &url::Url, place: &VaultPlace, patience: Patience) -> Result<AmazonS3, String> {
-    let client = match place.option(AUTHORITIES) {
-        Some(path) => trusting(path)?,
-        None => ClientOptions::new(),
-    };
-    let mut builder = AmazonS3Builder::new().with_url(url.as_str()).with_client_options(client);
-    for (name, value) in &place.options {
-        let name = name.to_ascii_lowercase();
-        // Other services have options with names of the same kind.
-        if let Ok(key) = name.parse::<AmazonS3ConfigKey>()
-            && !ENDPOINTS.contains(&name.as_str())
-        {
-            builder = builder.with_config(key, value);
-        }
-    }
-    if let Some(endpoint) = place.endpoint() {
-        if !url::Url::parse(endpoint).is_ok_and(|url| url.has_host() && url.scheme().starts_with("http")) {
-            return Err(format!("its endpoint {endpoint:?} is no address: write http://host:9000 or https://host"));
-        }
-        builder = builder.with_endpoint(endpoint);
-        // Who names an endpoint without TLS means it.
-        if endpoint.starts_with("http://") && place.option("aws_allow_http").is_none() {
-            builder = builder.with_allow_http(true);
-        }
-    }
-    if patience == Patience::None {
-        builder = builder.with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() });
-    }
-    builder.build().map_err(|error| error.to_string())
-}
-
-/// A client that trusts the authorities in a file beside the system's.
-fn trusting(path: &str) -> Result<ClientOptions, String> {
-    let pem = std::fs::read(path).map_err(|error| format!("the authorities {path} cannot be read: {error}"))?;
-    let all = Certificate::from_pem_bundle(&pem).map_err(|error| format!("the authorities {path}: {error}"))?;
-    match all.is_empty() {
-        true => Err(format!("the authorities {path}: there is no certificate in it")),
-        false => Ok(all.into_iter().fold(ClientOptions::new(), ClientOptions::with_root_certificate)),
-    }
 }
 
 /// What is at the bottom of an error, whose layers say the same again and again: the status and the code that a server answered

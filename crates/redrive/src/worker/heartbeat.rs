@@ -58,7 +58,7 @@ pub(super) async fn beat(context: &Context, lasts: Duration) -> Result<(), Error
         let (leases, now) = (beat.leases.clone(), beat.now);
         Ok((leases, now, store.beat(beat).await?))
     };
-    let (leases, now, still) = context.redrive.reach.call(|| store.trouble(), beat).await?;
+    let (leases, now, still) = context.redrive.reach.call(&|| store.trouble(), beat).await?;
     let still: HashSet<_> = still.into_iter().collect();
     context.note_beat();
     for lease in &leases {

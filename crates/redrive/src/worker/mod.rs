@@ -337,7 +337,7 @@ async fn begin(context: &Context, pipelines: &[Pipeline]) -> Result<(), Error> {
         let definitions = pipelines.iter().filter_map(defined).collect();
         store.attach_worker(AttachWorker { beat, definitions, uptime: clock.uptime() })
     };
-    let looked = reach.call(|| store.trouble(), attach).await?;
+    let looked = reach.call(&|| store.trouble(), attach).await?;
     context.note_beat();
     // What is to become old is measured by a clock that was looked at before: a jump shows only against an earlier look.
     chores::heed_jump(&looked);

@@ -93,6 +93,7 @@ use self::readers::Readers;
 use self::sql::{Conn, args};
 use self::writer::Writer;
 use crate::contract::Topic;
+use crate::erased::{Erased, erase};
 use crate::error::Result;
 use crate::location::Options;
 
@@ -171,53 +172,58 @@ impl PostgresStore {
     }
 
     /// Writes what looks at more than it has in its hands.
-    async fn write<P, T, F>(&self, params: P, run: F) -> Result<T>
+    fn write<P, T, F>(&self, params: P, run: F) -> impl Future<Output = Result<T>> + Send
     where
         P: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
     {
-        self.writer.call((None, Share::Alone), params, run).await
+        self.writer.call(None, Share::Alone, params, run)
     }
 
     /// The same for what others may wait for: they are told, if it changes anything.
-    async fn write_about<P, T, F>(&self, topic: Topic, params: P, run: F) -> Result<T>
+    fn write_about<P, T, F>(&self, topic: Topic, params: P, run: F) -> impl Future<Output = Result<T>> + Send
     where
         P: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
     {
-        self.writer.call((Some(topic), Share::Alone), params, run).await
+        self.writer.call(Some(topic), Share::Alone, params, run)
     }
 
     /// Writes what locks all that it depends on.
-    async fn write_beside<P, T, F>(&self, params: P, run: F) -> Result<T>
+    fn write_beside<P, T, F>(&self, params: P, run: F) -> impl Future<Output = Result<T>> + Send
     where
         P: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
     {
-        self.writer.call((None, Share::Beside), params, run).await
+        self.writer.call(None, Share::Beside, params, run)
     }
 
     /// Writes what belongs to a copy of the store, which others may not while it is under way.
-    async fn write_copy<P, T, F>(&self, params: P, run: F) -> Result<T>
+    fn write_copy<P, T, F>(&self, params: P, run: F) -> impl Future<Output = Result<T>> + Send
     where
         P: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
     {
-        self.writer.call((None, Share::Copying), params, run).await
+        self.writer.call(None, Share::Copying, params, run)
     }
 
-    async fn read<P, T, F>(&self, params: P, run: F) -> Result<T>
+    fn read<'s, P, T, F>(&'s self, params: P, run: F) -> impl Future<Output = Result<T>> + Send
     where
-        P: Send + Sync,
-        T: Send,
-        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T> + Send + Sync,
+        P: Send + Sync + 's,
+        T: Send + 'static,
+        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T> + Send + Sync + 's,
     {
-        self.readers.read(params, run).await
+        self.readers.read(Box::new((params, run)))
     }
+}
+
+/// Forgets the type of what an operation answers.
+fn erased<T: Send + 'static>(running: Running<'_, T>) -> Running<'_, Erased> {
+    Box::pin(async move { running.await.map(erase) })
 }
 
 /// Connects, and brings the store to the newest version; says how much others have written.

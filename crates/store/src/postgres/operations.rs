@@ -2,11 +2,12 @@
 
 use tokio::sync::oneshot;
 
-use super::Running;
 use super::batch::Batch;
 use super::enqueuing::{self, Enqueue};
 use super::fault::Fault;
+use super::{Running, erased};
 use crate::contract::{EnqueuedJob, Topic};
+use crate::erased::Erased;
 use crate::error::{Result, StoreError};
 
 /// How an operation shares the store with those of other processes.
@@ -48,27 +49,38 @@ pub(super) trait Operation: Send {
     fn answer(self: Box<Self>, committed: Result<()>);
 }
 
+/// The body of a verb, with what it was called with. It may run more than once.
+pub(super) trait Run: Send + Sync {
+    fn run<'a>(&'a self, batch: &'a mut Batch) -> Running<'a, Erased>;
+}
+
+impl<P, T, F> Run for (P, F)
+where
+    P: Send + Sync,
+    T: Send + 'static,
+    F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync,
+{
+    fn run<'a>(&'a self, batch: &'a mut Batch) -> Running<'a, Erased> {
+        let (params, run) = self;
+        erased(run(batch, params))
+    }
+}
+
 /// A call of any verb.
-pub(super) struct Call<P, T, F> {
+pub(super) struct Call {
     /// What it is about, if it changes anything.
     pub(super) about: Option<Topic>,
     pub(super) share: Share,
-    pub(super) params: P,
-    pub(super) run: F,
-    pub(super) value: Option<T>,
-    pub(super) reply: oneshot::Sender<Result<T>>,
+    pub(super) run: Box<dyn Run>,
+    pub(super) value: Option<Erased>,
+    pub(super) reply: oneshot::Sender<Result<Erased>>,
 }
 
-impl<P, T, F> Operation for Call<P, T, F>
-where
-    P: Send + Sync,
-    T: Send,
-    F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync,
-{
+impl Operation for Call {
     fn apply<'a>(&'a mut self, batch: &'a mut Batch) -> Running<'a, ()> {
         Box::pin(async move {
             let before = batch.conn().changed();
-            self.value = Some((self.run)(batch, &self.params).await?);
+            self.value = Some(self.run.run(batch).await?);
             if let Some(topic) = self.about.filter(|_| batch.conn().changed() != before) {
                 batch.touch(topic);
             }

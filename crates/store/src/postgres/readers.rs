@@ -6,11 +6,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-use super::Running;
 use super::connect::Target;
 use super::fault::Fault;
 use super::patience::Patience;
 use super::sql::Conn;
+use super::{Running, erased};
+use crate::erased::{Erased, restore};
 use crate::error::{Result, StoreError};
 
 /// Connections to read on, opened as needed and kept.
@@ -19,6 +20,23 @@ pub(super) struct Readers {
     idle: Mutex<Vec<Conn>>,
     free: Semaphore,
     patience: Duration,
+}
+
+/// The body of a verb that reads, with what it was called with. It may run more than once.
+pub(super) trait Run: Send + Sync {
+    fn run<'a>(&'a self, conn: &'a Conn) -> Running<'a, Erased>;
+}
+
+impl<P, T, F> Run for (P, F)
+where
+    P: Send + Sync,
+    T: Send + 'static,
+    F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T> + Send + Sync,
+{
+    fn run<'a>(&'a self, conn: &'a Conn) -> Running<'a, Erased> {
+        let (params, run) = self;
+        erased(run(conn, params))
+    }
 }
 
 impl Readers {
@@ -42,17 +60,16 @@ impl Readers {
     }
 
     /// Runs `run` on one view of the database. What is lost on the way is asked again.
-    pub(super) fn read<'s, P, T, F>(&'s self, params: P, run: F) -> BoxFuture<'s, Result<T>>
-    where
-        P: Send + Sync + 's,
-        T: Send + 's,
-        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T> + Send + Sync + 's,
-    {
+    pub(super) async fn read<T: 'static>(&self, run: Box<dyn Run + '_>) -> Result<T> {
+        self.read_erased(run).await.map(restore)
+    }
+
+    fn read_erased<'s>(&'s self, run: Box<dyn Run + 's>) -> BoxFuture<'s, Result<Erased>> {
         Box::pin(async move {
             let _free = self.free.acquire().await.map_err(|_| StoreError::Closed)?;
             let mut patience = Patience::of(self.patience);
             loop {
-                let fault = match self.try_read(&params, &run).await {
+                let fault = match self.try_read(run.as_ref()).await {
                     Ok(value) => return Ok(value),
                     Err(fault) => fault,
                 };
@@ -67,13 +84,10 @@ impl Readers {
         })
     }
 
-    async fn try_read<P, T, F>(&self, params: &P, run: &F) -> Result<T, Fault>
-    where
-        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T>,
-    {
+    async fn try_read(&self, run: &dyn Run) -> Result<Erased, Fault> {
         let conn = self.take().await?;
         conn.script(&self.target.begin_reading()).await?;
-        let value = run(&conn, params).await;
+        let value = run.run(&conn).await;
         if value.as_ref().is_err_and(Fault::is_lost) {
             return value;
         }

@@ -26,11 +26,12 @@ use super::connect::Target;
 use super::copies;
 use super::enqueuing::Enqueue;
 use super::fault::Fault;
-use super::operations::{Call, Enqueuing, Group, Operation, Share, accept_together, answer};
+use super::operations::{Call, Enqueuing, Group, Operation, Run, Share, accept_together, answer};
 use super::patience::Patience;
 use super::sql::{Conn, args};
 use super::waiting::{Taker, Waiting};
 use crate::contract::{Change, EnqueuedJob, Topic};
+use crate::erased::{Erased, restore};
 use crate::error::{Result, StoreError};
 
 /// How long a helper rests that got no connection.
@@ -90,16 +91,26 @@ impl Writer {
 
     /// Runs `run` inside a transaction and answers once it is durable. It may run more than once, and must check what it can refuse
     /// before it writes.
-    pub(super) async fn call<P, T, F>(&self, (about, share): (Option<Topic>, Share), params: P, run: F) -> Result<T>
+    pub(super) fn call<P, T, F>(
+        &self,
+        about: Option<Topic>,
+        share: Share,
+        params: P,
+        run: F,
+    ) -> impl Future<Output = Result<T>> + Send
     where
         P: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync + 'static,
     {
+        restored(self.send(about, share, Box::new((params, run))))
+    }
+
+    fn send(&self, about: Option<Topic>, share: Share, run: Box<dyn Run>) -> Result<Answer> {
         let (reply, answer) = oneshot::channel();
-        let call = Box::new(Call { about, share, params, run, value: None, reply });
+        let call = Box::new(Call { about, share, run, value: None, reply });
         self.waiting.add(call).map_err(|_| StoreError::Closed)?;
-        answer.await.map_err(|_| StoreError::Closed)?
+        Ok(answer)
     }
 
     /// Accepts jobs together with those of all others that wait.
@@ -109,6 +120,13 @@ impl Writer {
         self.waiting.add(call).map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
+}
+
+/// Where a call is answered.
+type Answer = oneshot::Receiver<Result<Erased>>;
+
+async fn restored<T: 'static>(answer: Result<Answer>) -> Result<T> {
+    answer?.await.map_err(|_| StoreError::Closed)?.map(restore)
 }
 
 /// A group that was applied: which of its operations were refused, and what was changed.

@@ -8,7 +8,6 @@ use redrive_core::payloads::StoreId;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
-use super::batch::Batch;
 use super::fault::Fault;
 use super::rows;
 use super::{SqliteStore, activity};
@@ -301,17 +300,6 @@ fn take_counters(conn: &Connection, params: &TakeCounters) -> Result<(), Fault> 
         conn.execute("INSERT OR IGNORE INTO store_id (id, state) VALUES (?1, 'inherited')", [id])?;
     }
     Ok(())
-}
-
-impl SqliteStore {
-    /// Writes what belongs to a copy, which others may not.
-    async fn write_copy<T, F>(&self, run: F) -> StoreResult<T>
-    where
-        T: Send + 'static,
-        F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
-    {
-        self.writer.call(None, run).await
-    }
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ use self::identity::Identity;
 use self::presence::Presence;
 use self::readers::Readers;
 use self::view::View;
-use self::writer::Writer;
+use self::writer::{DuringCopy, Writer};
 use crate::contract::Topic;
 use crate::error::{Result, StoreError};
 use crate::location::{Location, Options};
@@ -123,7 +123,7 @@ impl SqliteStore {
         let noticed = Arc::<Noticed>::default();
         Ok(Self {
             location: Location::sqlite(path),
-            writer: Writer::start(conn, path, patience, identity.clone(), Arc::clone(&noticed)),
+            writer: Writer::start(conn, Location::sqlite(path), patience, identity.clone(), Arc::clone(&noticed)),
             readers: Some(Readers::new(path, View::shared(path), identity.clone())),
             presence: Presence::beside(path),
             watcher: Watcher::new(noticed, path, View::shared(path), identity.clone()),
@@ -159,7 +159,7 @@ impl SqliteStore {
         let noticed = Arc::<Noticed>::default();
         Ok(Self {
             location: Location::memory(),
-            writer: Writer::start(conn, &path, patience, identity.clone(), Arc::clone(&noticed)),
+            writer: Writer::start(conn, Location::memory(), patience, identity.clone(), Arc::clone(&noticed)),
             readers: None,
             presence: Presence::single_process(),
             watcher: Watcher::alone(noticed),
@@ -169,45 +169,47 @@ impl SqliteStore {
 
     /// The file, for messages.
     fn path(&self) -> &Path {
-        self.location.file().unwrap_or(Path::new("memory:"))
+        path_of(&self.location)
     }
 
-    async fn write<T, F>(&self, run: F) -> Result<T>
+    fn write<T, F>(&self, run: F) -> impl Future<Output = Result<T>> + Send
     where
         T: Send + 'static,
         F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        self.writer.call(None, self.unless_copied(run)).await
+        self.writer.call(None, DuringCopy::Refused, run)
     }
 
     /// The same for what others may wait for: they are told, if it changes anything.
-    async fn write_about<T, F>(&self, topic: Topic, run: F) -> Result<T>
+    fn write_about<T, F>(&self, topic: Topic, run: F) -> impl Future<Output = Result<T>> + Send
     where
         T: Send + 'static,
         F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        self.writer.call(Some(topic), self.unless_copied(run)).await
+        self.writer.call(Some(topic), DuringCopy::Refused, run)
     }
 
-    /// Refuses to write while the store is being copied, or is an unfinished copy itself.
-    fn unless_copied<T, F>(&self, mut run: F) -> impl FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + use<T, F>
+    /// Writes what belongs to a copy, which others may not.
+    fn write_copy<T, F>(&self, run: F) -> impl Future<Output = Result<T>> + Send
     where
+        T: Send + 'static,
         F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        let location = self.location.clone();
-        move |batch| {
-            batch.check_mark(&location)?;
-            run(batch)
-        }
+        self.writer.call(None, DuringCopy::Allowed, run)
     }
 
-    async fn read<T, F>(&self, run: F) -> Result<T>
+    fn read<T, F>(&self, run: F) -> impl Future<Output = Result<T>> + Send
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        readers::read(self.readers.as_ref(), &self.writer, run).await
+        readers::read(self.readers.as_ref(), &self.writer, run)
     }
+}
+
+/// The file of a store, for messages.
+fn path_of(location: &Location) -> &Path {
+    location.file().unwrap_or(Path::new("memory:"))
 }
 
 fn prepare(place: Place<'_>, (path, options): (&Path, Options), patience: &Patience) -> Result<Connection> {

@@ -13,7 +13,8 @@ use super::connect;
 use super::fault::Fault;
 use super::identity::Identity;
 use super::view::View;
-use super::writer::Writer;
+use super::writer::{DuringCopy, Writer};
+use crate::erased::{Erased, erase, restore};
 use crate::error::{Result, StoreError};
 
 /// Connections to read on, opened as needed and kept.
@@ -64,7 +65,7 @@ impl Readers {
         }
     }
 
-    fn read<T>(&self, run: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T> {
+    fn read(&self, run: &Run) -> Result<Erased> {
         self.identity.check()?;
         let read = || {
             let conn = self.take()?;
@@ -81,22 +82,37 @@ impl Readers {
     }
 }
 
+/// Something to be read.
+type Run = Box<dyn Fn(&Connection) -> Result<Erased, Fault> + Send>;
+
 /// Runs `run` on a consistent view of the database.
-pub(super) async fn read<T, F>(readers: Option<&Readers>, writer: &Writer, run: F) -> Result<T>
+pub(super) fn read<'s, T, F>(
+    readers: Option<&'s Readers>,
+    writer: &'s Writer,
+    run: F,
+) -> impl Future<Output = Result<T>> + Send
 where
     T: Send + 'static,
     F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
 {
+    restored(readers, writer, Box::new(move |conn| run(conn).map(erase)))
+}
+
+async fn restored<T: 'static>(readers: Option<&Readers>, writer: &Writer, run: Run) -> Result<T> {
+    read_erased(readers, writer, run).await.map(restore)
+}
+
+async fn read_erased(readers: Option<&Readers>, writer: &Writer, run: Run) -> Result<Erased> {
     match readers {
         Some(readers) => {
             let (place, readers) = (readers.place().await, readers.clone());
             let task = tokio::task::spawn_blocking(move || {
-                let read = readers.read(run);
+                let read = readers.read(&run);
                 drop(place);
                 read
             });
             task.await.map_err(|_| StoreError::Closed)?
         }
-        None => writer.call(None, move |batch| run(batch.connection())).await,
+        None => writer.call(None, DuringCopy::Allowed, move |batch| run(batch.connection())).await,
     }
 }

@@ -7,7 +7,6 @@
 //! its operations are tried one by one, so that only those that cannot be written fail; a full or locked disk fails all.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -22,8 +21,11 @@ use super::changes::Noticed;
 use super::connect::Patience;
 use super::fault::Fault;
 use super::identity::Identity;
+use super::path_of;
 use crate::contract::Topic;
+use crate::erased::{Erased, erase, restore};
 use crate::error::{Result, StoreError};
+use crate::location::Location;
 
 /// At most so many operations share a transaction.
 const GROUP_MAX: usize = 512;
@@ -34,22 +36,33 @@ const CHECKPOINT_PAGES: i32 = 2_000;
 /// Pages after which the log should be begun anew.
 const RESTART_PAGES: i32 = 16_000;
 
-/// An operation that waits for the writer.
-trait Operation: Send {
-    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault>;
-    fn answer(self: Box<Self>, committed: Result<()>);
+/// Whether an operation is refused while the store is being copied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum DuringCopy {
+    /// It is: what it writes would be missing in the copy.
+    Refused,
+    /// It is not: it belongs to the copy, or only reads.
+    Allowed,
 }
 
-struct Call<T, F> {
+/// The body of an operation. It may run more than once.
+type Run = Box<dyn FnMut(&mut Batch<'_>) -> Result<Erased, Fault> + Send>;
+
+/// An operation that waits for the writer.
+struct Operation {
     /// What it is about, if it changes anything.
     about: Option<Topic>,
-    run: F,
-    value: Option<T>,
-    reply: oneshot::Sender<Result<T>>,
+    during_copy: DuringCopy,
+    run: Run,
+    value: Option<Erased>,
+    reply: oneshot::Sender<Result<Erased>>,
 }
 
-impl<T: Send, F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send> Operation for Call<T, F> {
-    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault> {
+impl Operation {
+    fn apply(&mut self, batch: &mut Batch<'_>, place: &Location) -> Result<(), Fault> {
+        if self.during_copy == DuringCopy::Refused {
+            batch.check_mark(place)?;
+        }
         let before = batch.connection().total_changes();
         self.value = Some((self.run)(batch)?);
         if let Some(topic) = self.about.filter(|_| batch.connection().total_changes() != before) {
@@ -58,8 +71,8 @@ impl<T: Send, F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send> Operation for
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Result<()>) {
-        let Self { value, reply, .. } = *self;
+    fn answer(self, committed: Result<()>) {
+        let Self { value, reply, .. } = self;
         let answer = committed.and_then(|()| value.ok_or(StoreError::Closed));
         // The caller may have gone away; the effect is durable all the same.
         let _ = reply.send(answer);
@@ -68,7 +81,7 @@ impl<T: Send, F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send> Operation for
 
 /// A handle to the writer thread. Dropping it finishes what waits and closes the database.
 pub(super) struct Writer {
-    operations: Option<Sender<Box<dyn Operation>>>,
+    operations: Option<Sender<Operation>>,
     thread: Option<JoinHandle<()>>,
     /// Why nothing can be written, if nothing can.
     refusal: Option<StoreError>,
@@ -77,7 +90,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(
         conn: Connection,
-        path: &Path,
+        location: Location,
         patience: Patience,
         identity: Identity,
         noticed: Arc<Noticed>,
@@ -87,7 +100,7 @@ impl Writer {
             conn,
             patience,
             identity,
-            path: path.to_owned(),
+            location,
             pipelines: HashMap::new(),
             log_pages: Arc::new(AtomicI32::new(0)),
             copied_pages: 0,
@@ -107,20 +120,37 @@ impl Writer {
 
     /// Runs `run` inside a transaction and answers once it is durable. It may run more than once, and must check what it
     /// can refuse before it writes.
-    pub(super) async fn call<T, F>(&self, about: Option<Topic>, run: F) -> Result<T>
+    pub(super) fn call<T, F>(
+        &self,
+        about: Option<Topic>,
+        during_copy: DuringCopy,
+        mut run: F,
+    ) -> impl Future<Output = Result<T>> + Send
     where
         T: Send + 'static,
         F: FnMut(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     {
+        let answer = self.send(about, during_copy, Box::new(move |batch| run(batch).map(erase)));
+        restored(answer)
+    }
+
+    fn send(&self, about: Option<Topic>, during_copy: DuringCopy, run: Run) -> Result<Answer> {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
         let (reply, answer) = oneshot::channel();
-        let call = Box::new(Call { about, run, value: None, reply });
+        let operation = Operation { about, during_copy, run, value: None, reply };
         let operations = self.operations.as_ref().ok_or(StoreError::Closed)?;
-        operations.send(call).map_err(|_| StoreError::Closed)?;
-        answer.await.map_err(|_| StoreError::Closed)?
+        operations.send(operation).map_err(|_| StoreError::Closed)?;
+        Ok(answer)
     }
+}
+
+/// Where an operation is answered.
+type Answer = oneshot::Receiver<Result<Erased>>;
+
+async fn restored<T: 'static>(answer: Result<Answer>) -> Result<T> {
+    answer?.await.map_err(|_| StoreError::Closed)?.map(restore)
 }
 
 impl Drop for Writer {
@@ -136,7 +166,7 @@ struct Work {
     conn: Connection,
     patience: Patience,
     identity: Identity,
-    path: PathBuf,
+    location: Location,
     pipelines: HashMap<PipelineName, i64>,
     /// Pages in the write-ahead log, and how many of them were there when it was last copied.
     log_pages: Arc<AtomicI32>,
@@ -145,7 +175,7 @@ struct Work {
 }
 
 impl Work {
-    fn run(&mut self, waiting: &Receiver<Box<dyn Operation>>) {
+    fn run(&mut self, waiting: &Receiver<Operation>) {
         self.watch_log();
         while let Ok(first) = waiting.recv() {
             let group = std::iter::once(first).chain(waiting.try_iter().take(GROUP_MAX - 1)).collect();
@@ -154,7 +184,7 @@ impl Work {
         }
     }
 
-    fn settle_group(&mut self, mut group: Vec<Box<dyn Operation>>) {
+    fn settle_group(&mut self, mut group: Vec<Operation>) {
         match self.write(&mut group) {
             Ok(refusals) => {
                 for (operation, refused) in group.into_iter().zip(refusals) {
@@ -170,8 +200,7 @@ impl Work {
     }
 
     /// Applies all operations in one transaction; says which of them were refused.
-    fn write(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<Option<StoreError>>> {
-        let path = self.path.clone();
+    fn write(&mut self, group: &mut [Operation]) -> Result<Vec<Option<StoreError>>> {
         self.try_write(group).map_err(|fault| {
             self.pipelines.clear();
             if !self.conn.is_autocommit()
@@ -179,17 +208,17 @@ impl Work {
             {
                 tracing::error!(%error, "a failed transaction could not be rolled back");
             }
-            fault.into_store_error(&path)
+            fault.into_store_error(path_of(&self.location))
         })
     }
 
-    fn try_write(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<Option<StoreError>>, Fault> {
+    fn try_write(&mut self, group: &mut [Operation]) -> Result<Vec<Option<StoreError>>, Fault> {
         self.identity.check()?;
         self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let mut batch = Batch::new(&self.conn, &mut self.pipelines);
         let mut refusals = Vec::with_capacity(group.len());
         for operation in group {
-            refusals.push(match operation.apply(&mut batch) {
+            refusals.push(match operation.apply(&mut batch, &self.location) {
                 Ok(()) => None,
                 Err(Fault::Store(error)) if error.is_refusal() => Some(error),
                 Err(fault) => return Err(fault),

@@ -1,7 +1,5 @@
 //! Stores of versions 4 and 5, with rows in all of their tables.
 
-#![allow(dead_code, reason = "each test binary needs a part of it")]
-
 pub const VERSION_4: [&str; 4] = [
     include_str!("../../src/sqlite/schema/001_jobs.sql"),
     include_str!("../../src/sqlite/schema/002_payloads.sql"),

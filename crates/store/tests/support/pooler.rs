@@ -1,6 +1,4 @@
 //! A pooler for the tests, in a folder of its own, before a server of the tests.
-#![allow(dead_code, reason = "each test takes what it needs")]
-
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -3,21 +3,49 @@
 //! The crate behind it changes often, so nothing of it shows outside of this file. A schema is data from a user: it may
 //! refer to itself, and never makes the process open a file or a connection. A `format` is checked, not only noted.
 
-use redrive_core::failures::{MISSES_MAX, Miss};
+#[cfg(feature = "json-schema")]
+use redrive_core::failures::MISSES_MAX;
+use redrive_core::failures::Miss;
 use serde_json::Value;
 
 /// The longest message that is kept: the parser quotes the offending value, which may be a whole record.
+#[cfg(feature = "json-schema")]
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// A schema, ready for use from any thread.
+#[cfg(feature = "json-schema")]
 #[derive(Clone, Debug)]
 pub struct Validator(jsonschema::Validator);
 
+/// Stands in for a schema in a build that has none: it cannot be made.
+#[cfg(not(feature = "json-schema"))]
+#[derive(Clone, Debug)]
+pub enum Validator {}
+
+#[cfg(not(feature = "json-schema"))]
+impl Validator {
+    /// Refuses the schema.
+    pub fn compile(_: &Value) -> Result<Self, BadSchema> {
+        Err(BadSchema::Unsupported)
+    }
+
+    /// Never called: there is no schema.
+    pub fn validate(&self, _: &Value) -> Result<(), Violation> {
+        match *self {}
+    }
+
+    /// Never called: there is no schema.
+    pub fn violations(&self, _: &Value) -> Vec<Violation> {
+        match *self {}
+    }
+}
+
+#[cfg(feature = "json-schema")]
 impl Validator {
     /// Reads a schema of any draft; without `$schema` it is draft 2020-12.
     pub fn compile(schema: &Value) -> Result<Self, BadSchema> {
         let options = jsonschema::options().offline().should_validate_formats(true);
-        let bad = |error: jsonschema::ValidationError<'_>| BadSchema {
+        let bad = |error: jsonschema::ValidationError<'_>| BadSchema::Invalid {
             path: error.instance_path().to_string(),
             message: shorten(error.to_string()),
         };
@@ -37,12 +65,18 @@ impl Validator {
 
 /// What is wrong with a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a JSON Schema{}: {message}", if .path.is_empty() { String::new() } else { format!(" at {path}") })]
-pub struct BadSchema {
-    /// Where, as a JSON pointer into the schema; empty for the whole of it.
-    pub path: String,
-    /// What.
-    pub message: String,
+pub enum BadSchema {
+    /// It is not a JSON Schema.
+    #[error("not a JSON Schema{}: {message}", if .path.is_empty() { String::new() } else { format!(" at {path}") })]
+    Invalid {
+        /// Where, as a JSON pointer into the schema; empty for the whole of it.
+        path: String,
+        /// What.
+        message: String,
+    },
+    /// This build does not know JSON Schema.
+    #[error("this build has no JSON Schema; rebuild with --features json-schema")]
+    Unsupported,
 }
 
 /// What is wrong with a record.
@@ -74,6 +108,7 @@ impl Violation {
         }
     }
 
+    #[cfg(feature = "json-schema")]
     fn of(error: &jsonschema::ValidationError<'_>) -> Self {
         let mut path = error.instance_path().to_string();
         if let jsonschema::error::ValidationErrorKind::Required { property: Value::String(name) } = error.kind() {
@@ -83,6 +118,7 @@ impl Violation {
     }
 }
 
+#[cfg(feature = "json-schema")]
 fn shorten(message: String) -> String {
     match message.char_indices().nth(MESSAGE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &message[..end]),
@@ -90,7 +126,7 @@ fn shorten(message: String) -> String {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "json-schema"))]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -189,7 +225,7 @@ mod tests {
             ["file:///etc/hostname", "https://example.com/schema.json", "http://127.0.0.1:9/s.json", "other.json"];
         for reference in outside {
             let error = Validator::compile(&json!({"$ref": reference})).expect_err("refused");
-            assert!(!error.message.is_empty(), "{reference}");
+            assert!(matches!(error, BadSchema::Invalid { ref message, .. } if !message.is_empty()), "{reference}");
         }
         assert!(Validator::compile(&json!({"$schema": "https://example.com/draft", "type": "object"})).is_err());
     }

@@ -1,8 +1,5 @@
 //! Workers of an older version that meet a store of this one, and what they counted before.
 
-#[path = "support/older.rs"]
-mod older;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +9,7 @@ use redrive_store::contract::{CountTraffic, TrafficBy, TrafficStore};
 use redrive_store::sqlite::SqliteStore;
 use rusqlite::Connection;
 
-use self::older::{ROWS_5, VERSION_4, rows};
+use crate::support::older::{ROWS_5, VERSION_4, rows};
 
 /// A worker of version 5 that has the file open while another process brings it forward: whatever would move a job is refused, as
 /// a whole, and its process ends by that.
@@ -48,7 +45,7 @@ fn of_version_5(path: &Path) -> Connection {
     conn.execute_batch("PRAGMA journal_mode = WAL").expect("a log");
     VERSION_4.iter().for_each(|schema| conn.execute_batch(schema).expect("the schema"));
     conn.execute_batch(&rows()).expect("a store of version 4");
-    conn.execute_batch(include_str!("../src/sqlite/schema/005_mended.sql")).expect("the schema");
+    conn.execute_batch(include_str!("../../src/sqlite/schema/005_mended.sql")).expect("the schema");
     conn.execute_batch(ROWS_5).expect("a store of version 5");
     conn
 }

@@ -1,14 +1,9 @@
 //! Getting into a PostgreSQL server as users of libpq expect it: encryption and certificates, passwords, rights, and SQL that somebody
 //! else applies.
 
-#[path = "../../redrive/tests/support/servers/authority.rs"]
+#[path = "../../../../redrive/tests/support/servers/authority.rs"]
 mod authority;
-#[path = "postgres_server/operating.rs"]
 mod operating;
-#[path = "support/pooler.rs"]
-mod pooler;
-#[path = "support/server.rs"]
-mod server;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +17,7 @@ use redrive_store::{Options, Store, StoreError};
 use tokio_postgres::NoTls;
 
 use self::authority::{Authority, self_signed};
-use self::server::{OwnServer, address, schema};
+use crate::support::server::{self, OwnServer, address, schema};
 
 /// A connection to a server by the first way that it can be reached; one that begins is waited for.
 async fn connected(ways: &[&str]) -> tokio_postgres::Client {

@@ -6,9 +6,9 @@ use redrive_store::conformance::load::Load;
 use redrive_store::conformance::script::{Shared, enqueue, job, listen, plain};
 use redrive_store::contract::Topic;
 
-use super::pooler::Pooler;
-use super::postgres::{address, schema, server};
 use super::{open, times};
+use crate::support::pooler::Pooler;
+use crate::support::server::{address, schema, server};
 
 /// Many do everything at once through a pooler that is restarted under them, others beside it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

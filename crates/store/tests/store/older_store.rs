@@ -1,8 +1,5 @@
 //! Stores of older versions with rows in all of their tables: they are brought forward, add up, and work goes on.
 
-#[path = "support/older.rs"]
-mod older;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +26,7 @@ use redrive_store::sqlite::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;
 
-use self::older::{ROWS_5, VERSION_4, bytes, rows};
+use crate::support::older::{ROWS_5, VERSION_4, bytes, rows};
 
 fn id(last: u8) -> JobId {
     JobId::from_bytes(bytes(last))
@@ -46,7 +43,7 @@ fn filled_as(folder: &Path, version: i64) -> Shared {
     VERSION_4.iter().for_each(|schema| conn.execute_batch(schema).expect("the schema"));
     conn.execute_batch(&rows()).expect("a store of version 4");
     if version >= 5 {
-        conn.execute_batch(include_str!("../src/sqlite/schema/005_mended.sql")).expect("the schema");
+        conn.execute_batch(include_str!("../../src/sqlite/schema/005_mended.sql")).expect("the schema");
         conn.execute_batch(ROWS_5).expect("a store of version 5");
     }
     assert_eq!(empty_tables(&conn), Vec::<String>::new(), "version {version}");
@@ -102,12 +99,12 @@ async fn filled_stores_of_every_version_since_4_are_brought_forward_and_used() {
 
 /// The schema of each version since the fifth.
 const LATER: [&str; 6] = [
-    include_str!("../src/sqlite/schema/005_mended.sql"),
-    include_str!("../src/sqlite/schema/006_seam.sql"),
-    include_str!("../src/sqlite/schema/007_every_day.sql"),
-    include_str!("../src/sqlite/schema/008_serve.sql"),
-    include_str!("../src/sqlite/schema/009_serving.sql"),
-    include_str!("../src/sqlite/schema/010_dashboard.sql"),
+    include_str!("../../src/sqlite/schema/005_mended.sql"),
+    include_str!("../../src/sqlite/schema/006_seam.sql"),
+    include_str!("../../src/sqlite/schema/007_every_day.sql"),
+    include_str!("../../src/sqlite/schema/008_serve.sql"),
+    include_str!("../../src/sqlite/schema/009_serving.sql"),
+    include_str!("../../src/sqlite/schema/010_dashboard.sql"),
 ];
 
 /// A store of an earlier version with all that another one has, as far as that version knows it.

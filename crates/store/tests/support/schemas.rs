@@ -1,8 +1,4 @@
 //! Stores on the PostgreSQL server of the tests.
-#![allow(dead_code, unused_imports, reason = "each test has use for some of it")]
-
-#[path = "server.rs"]
-mod server;
 
 use async_trait::async_trait;
 use redrive_store::Options;
@@ -10,7 +6,7 @@ use redrive_store::conformance::Fixture;
 use redrive_store::conformance::script::Shared;
 use redrive_store::postgres::PostgresStore;
 
-pub use self::server::{OwnServer, address, address_in, schema, server};
+use super::server::{address, schema};
 
 /// Opens the store in a schema.
 pub async fn store(schema: &str) -> PostgresStore {

@@ -272,7 +272,7 @@ async fn a_store_of_an_older_version_is_brought_forward() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("sub")).expect("made");
     let conn = Connection::open(folder.path().join("sub/redrive.db")).expect("opened");
-    conn.execute_batch(include_str!("../src/sqlite/schema/001_jobs.sql")).expect("the first schema");
+    conn.execute_batch(include_str!("../../src/sqlite/schema/001_jobs.sql")).expect("the first schema");
     conn.execute_batch(
         "PRAGMA application_id = 0x52445256; PRAGMA user_version = 1;
          INSERT INTO pipeline (id, name, accepted, queued) VALUES (1, 'suite', 1, 1);
@@ -304,10 +304,10 @@ async fn payloads_of_an_older_version_are_brought_forward() {
     std::fs::create_dir(folder.path().join("sub")).expect("made");
     let conn = Connection::open(folder.path().join("sub/redrive.db")).expect("opened");
     for schema in [
-        include_str!("../src/sqlite/schema/001_jobs.sql"),
-        include_str!("../src/sqlite/schema/002_payloads.sql"),
-        include_str!("../src/sqlite/schema/003_progress.sql"),
-        include_str!("../src/sqlite/schema/004_causes.sql"),
+        include_str!("../../src/sqlite/schema/001_jobs.sql"),
+        include_str!("../../src/sqlite/schema/002_payloads.sql"),
+        include_str!("../../src/sqlite/schema/003_progress.sql"),
+        include_str!("../../src/sqlite/schema/004_causes.sql"),
     ] {
         conn.execute_batch(schema).expect("the schema");
     }

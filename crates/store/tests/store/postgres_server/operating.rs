@@ -12,7 +12,7 @@ use redrive_store::contract::{ChangeStore, CountTraffic, Tidy, Topic, TrafficBy}
 use tokio_postgres::Client;
 
 use super::*;
-use crate::pooler::Pooler;
+use crate::support::pooler::Pooler;
 
 /// How long something may take that happens by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -208,10 +208,10 @@ async fn tables_with_many_remains_are_cleared() {
 
 /// The tables of the first version.
 const FIRST: [&str; 4] = [
-    include_str!("../../src/postgres/schema/001_jobs.sql"),
-    include_str!("../../src/postgres/schema/001_dead.sql"),
-    include_str!("../../src/postgres/schema/001_rest.sql"),
-    include_str!("../../src/postgres/schema/001_serve.sql"),
+    include_str!("../../../src/postgres/schema/001_jobs.sql"),
+    include_str!("../../../src/postgres/schema/001_dead.sql"),
+    include_str!("../../../src/postgres/schema/001_rest.sql"),
+    include_str!("../../../src/postgres/schema/001_serve.sql"),
 ];
 
 /// How many attempts are counted.
@@ -250,12 +250,12 @@ async fn a_store_of_the_first_version_is_brought_forward_and_older_workers_count
 
 /// The tables of the second version.
 const SECOND: [&str; 2] = [
-    include_str!("../../src/postgres/schema/002_serving.sql"),
-    include_str!("../../src/postgres/schema/002_fleet.sql"),
+    include_str!("../../../src/postgres/schema/002_serving.sql"),
+    include_str!("../../../src/postgres/schema/002_fleet.sql"),
 ];
 
 /// The tables of the third version.
-const THIRD: &str = include_str!("../../src/postgres/schema/003_dashboard.sql");
+const THIRD: &str = include_str!("../../../src/postgres/schema/003_dashboard.sql");
 
 /// Makes a store of an earlier version with all that another one has, as far as that version knows it.
 async fn earlier(client: &Client, schema: &str, version: usize, lived: &str) {

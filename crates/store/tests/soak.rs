@@ -1,9 +1,8 @@
-//! The conformance suite on PostgreSQL through a pooler that gives each transaction another connection. `scripts/soak` runs it.
+//! The conformance suite where it repeats what `scripts/test` shows on other stores: in memory, and on PostgreSQL through a pooler that
+//! gives each transaction another connection. `scripts/soak` runs it.
 
-#[path = "support/pooler.rs"]
-mod pooler;
-#[path = "support/postgres.rs"]
-mod postgres;
+#[path = "support/mod.rs"]
+mod support;
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,11 +11,34 @@ use redrive_store::Options;
 use redrive_store::conformance::Fixture;
 use redrive_store::conformance::script::Shared;
 use redrive_store::postgres::PostgresStore;
+use redrive_store::sqlite::SqliteStore;
 
-use self::pooler::Pooler;
-use self::postgres::{schema, server};
+use self::support::pooler::Pooler;
+use self::support::server::{schema, server};
 
-redrive_store::conformance_tests!(through_a_pooler);
+/// A store in memory.
+struct InMemory(Shared);
+
+fn in_memory() -> InMemory {
+    InMemory(Arc::new(SqliteStore::in_memory().expect("a store in memory opens")))
+}
+
+#[async_trait]
+impl Fixture for InMemory {
+    async fn handle(&self) -> Shared {
+        Arc::clone(&self.0)
+    }
+
+    async fn other(&self) -> Shared {
+        in_memory().0
+    }
+}
+
+mod memory {
+    use super::in_memory;
+
+    redrive_store::conformance_tests!(in_memory);
+}
 
 /// A store in a schema of its own, reached through a pooler.
 struct Pooled {
@@ -44,4 +66,10 @@ impl Fixture for Pooled {
     async fn other(&self) -> Shared {
         self.open(&schema()).await
     }
+}
+
+mod pooled {
+    use super::through_a_pooler;
+
+    redrive_store::conformance_tests!(through_a_pooler);
 }

@@ -1,8 +1,5 @@
 //! Copies from one backend to another: what cases of the suite leave in a store comes over whole, in either direction.
 
-#[path = "support/postgres.rs"]
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +11,8 @@ use redrive_store::sqlite::SqliteStore;
 use redrive_store::{Options, Store};
 use tempfile::TempDir;
 
-use self::support::{address, schema, store};
+use crate::support::schemas::store;
+use crate::support::server::{address, schema};
 
 /// A store in a file, and others in schemas, or the other way round.
 struct Across {

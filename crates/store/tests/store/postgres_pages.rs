@@ -1,8 +1,5 @@
 //! Pages of letters are found by indexes, however many letters there are: the server itself says whether it read a whole table.
 
-#[path = "support/postgres.rs"]
-mod support;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +10,8 @@ use redrive_store::conformance::script::{Shared, at, attach, bury, job, pipeline
 use redrive_store::contract::{CountDead, DeadBy, DeadFilter, ListCauses, ListDead};
 use redrive_store::postgres::PostgresStore;
 use tokio_postgres::{Client, NoTls};
+
+use crate::support::server::{address, schema};
 
 /// So many letters there are.
 const LETTERS: u32 = 30_000;
@@ -26,11 +25,11 @@ struct Database {
 
 impl Database {
     async fn make() -> Self {
-        let name = support::schema();
-        let (maker, connection) = tokio_postgres::connect(&support::address(), NoTls).await.expect("connected");
+        let name = schema();
+        let (maker, connection) = tokio_postgres::connect(&address(), NoTls).await.expect("connected");
         tokio::spawn(connection);
         maker.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("made");
-        let address = support::address().replace("dbname=postgres", &format!("dbname={name}"));
+        let address = address().replace("dbname=postgres", &format!("dbname={name}"));
         let (client, connection) = tokio_postgres::connect(&address, NoTls).await.expect("connected");
         tokio::spawn(connection);
         Self { address, client, name }

@@ -8,8 +8,8 @@ use redrive_store::conformance::script::{
 use redrive_store::postgres::PostgresStore;
 use redrive_store::{Options, StoreError};
 
-use super::postgres::OwnServer;
 use super::{open, run};
+use crate::support::server::OwnServer;
 
 /// What a role may be used to.
 const STRANGE: &[&str] = &[

@@ -4,15 +4,9 @@
 
 mod cuts;
 #[allow(dead_code, reason = "others fill it themselves")]
-#[path = "../../../cli/tests/cli/disk.rs"]
+#[path = "../../../../cli/tests/cli/disk.rs"]
 mod disk;
 mod pooled;
-#[path = "../support/pooler.rs"]
-mod pooler;
-#[path = "../support/postgres.rs"]
-mod postgres;
-#[path = "../support/proxy.rs"]
-mod proxy;
 mod settings;
 mod stops;
 

@@ -13,8 +13,8 @@ use redrive_store::conformance::script::{
 use redrive_store::contract::Settled;
 
 use super::disk::Disk;
-use super::postgres::{OwnServer, address, schema};
 use super::{open, run, times};
+use crate::support::server::{OwnServer, address, schema};
 
 /// Somebody ends processes of the server, again and again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

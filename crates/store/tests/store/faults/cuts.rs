@@ -5,9 +5,10 @@ use std::time::Duration;
 use redrive_store::conformance::histories;
 use redrive_store::conformance::load::Load;
 
-use super::postgres::{schema, server, store};
-use super::proxy::{Fate, From, Proxy, Toward, What};
 use super::{open, times};
+use crate::support::proxy::{Fate, From, Proxy, Toward, What};
+use crate::support::schemas::store;
+use crate::support::server::{schema, server};
 
 /// Cuts at bytes that a seed says, in both directions. Some connections last for longer, so that something gets done.
 fn cuts(seed: u64) -> Vec<Fate> {

@@ -1,8 +1,5 @@
 //! The conformance suite on PostgreSQL, and what only a server must hold to.
 
-#[path = "support/postgres.rs"]
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +12,8 @@ use redrive_store::postgres::PostgresStore;
 use redrive_store::{Options, StoreError};
 use tokio_postgres::NoTls;
 
-use self::support::{address, in_schemas, schema, store};
+use crate::support::schemas::{in_schemas, store};
+use crate::support::server::{address, schema};
 
 redrive_store::conformance_tests!(in_schemas);
 
