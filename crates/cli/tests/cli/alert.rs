@@ -177,10 +177,10 @@ fn what_a_killed_run_did_not_tell_is_told_by_the_next_check() {
     sandbox.assert_sound();
 }
 
-crate::network::over_the_network!(
-    a_worker_takes_up_a_sink_that_is_new,
-    what_a_killed_run_did_not_tell_is_told_by_the_next_check,
-);
+crate::network::over_the_network! {
+    kept: [a_worker_takes_up_a_sink_that_is_new],
+    soak: [what_a_killed_run_did_not_tell_is_told_by_the_next_check],
+}
 
 #[test]
 fn an_alert_is_acknowledged_snoozed_and_assigned() {

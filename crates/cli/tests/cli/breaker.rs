@@ -93,9 +93,11 @@ fn a_target_is_held_with_who_and_why() {
     sandbox.assert_sound();
 }
 
-crate::network::over_the_network!(
-    a_probe_goes_when_somebody_says_so,
-    a_target_is_held_with_who_and_why;
-    topped_up_means_go_on,
-    only_tasks_of_the_pipelines_that_were_turned_are_counted_and_a_pause_is_told,
-);
+crate::network::over_the_network! {
+    kept: [a_probe_goes_when_somebody_says_so],
+    soak: [a_target_is_held_with_who_and_why],
+    soak_but_work: [
+        topped_up_means_go_on,
+        only_tasks_of_the_pipelines_that_were_turned_are_counted_and_a_pause_is_told,
+    ],
+}

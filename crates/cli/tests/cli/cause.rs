@@ -123,8 +123,7 @@ fn grouping_can_be_checked_on_ones_own_log() {
     assert!(said[0]["template"].as_str().is_some_and(|template| template.contains("timed out")));
 }
 
-crate::network::over_the_network!(
-    letters_are_grouped_and_say_why,
-    people_have_their_say,
-    grouping_can_be_checked_on_ones_own_log,
-);
+crate::network::over_the_network! {
+    kept: [people_have_their_say],
+    soak: [letters_are_grouped_and_say_why, grouping_can_be_checked_on_ones_own_log],
+}

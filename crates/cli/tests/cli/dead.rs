@@ -139,10 +139,8 @@ fn sorted(text: &str) -> Vec<Value> {
     letters
 }
 
-crate::network::over_the_network!(
-    filters_find_what_they_say,
-    pages_follow_each_other,
-    discarding_leaves_a_record,
-    ;
-    a_reader_that_has_seen_enough_is_no_error,
-);
+crate::network::over_the_network! {
+    kept: [discarding_leaves_a_record],
+    soak: [filters_find_what_they_say, pages_follow_each_other],
+    soak_but_work: [a_reader_that_has_seen_enough_is_no_error],
+}

@@ -104,4 +104,7 @@ fn a_replay_says_what_it_handed_on() {
     sandbox.assert_sound();
 }
 
-crate::network::over_the_network!(a_run_says_what_it_handed_on_and_how_to_work_on_that, a_persistent_command_hands_on,);
+crate::network::over_the_network! {
+    kept: [a_persistent_command_hands_on],
+    soak: [a_run_says_what_it_handed_on_and_how_to_work_on_that],
+}

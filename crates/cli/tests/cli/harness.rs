@@ -193,7 +193,7 @@ pub fn stop_at_once(sandbox: &Sandbox, child: &Child, said: &str) {
 
 /// How often a test that kills should do so: a few times in `scripts/test`, hundreds of times in `scripts/soak`.
 pub fn kills_wanted() -> usize {
-    std::env::var("REDRIVE_TEST_KILLS").map_or(20, |text| text.parse().expect("REDRIVE_TEST_KILLS is a number"))
+    std::env::var("REDRIVE_TEST_KILLS").map_or(10, |text| text.parse().expect("REDRIVE_TEST_KILLS is a number"))
 }
 
 /// The folder that `scripts/test` installs tools into.

@@ -205,4 +205,6 @@ fn what_a_terminal_shows_of_strangers_is_escaped() {
     }
 }
 
-crate::network::over_the_network!(json_says_the_same_with_escapes, a_payload_reaches_a_terminal_only_if_it_is_plain,);
+crate::network::over_the_network! {
+    soak: [json_says_the_same_with_escapes, a_payload_reaches_a_terminal_only_if_it_is_plain],
+}

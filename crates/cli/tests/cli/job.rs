@@ -30,4 +30,6 @@ fn jobs_are_listed_shown_and_cancelled() {
     sandbox.assert_sound();
 }
 
-crate::network::over_the_network!(jobs_are_listed_shown_and_cancelled,);
+crate::network::over_the_network! {
+    kept: [jobs_are_listed_shown_and_cancelled],
+}

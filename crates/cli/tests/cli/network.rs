@@ -38,17 +38,31 @@ pub fn served(case: fn(), asked: Asked) {
     case();
 }
 
-/// Runs cases of a file again, over the network; those after the semicolon work on tasks where the store is.
+/// Runs cases of a file again, over the network: those that are kept for a command with each change, the others by `scripts/soak`. Cases
+/// `_but_work` work on tasks where the store is.
 macro_rules! over_the_network {
-    ($($case:ident),* $(,)? $(; $($but_work:ident),* $(,)?)?) => {
+    ($(kept: [$($kept:ident),* $(,)?],)? $(kept_but_work: [$($kept_but_work:ident),* $(,)?],)?
+     $(soak: [$($soak:ident),* $(,)?],)? $(soak_but_work: [$($soak_but_work:ident),* $(,)?],)?) => {
         mod over_the_network {
-            $(#[test]
-            fn $case() {
-                crate::network::served(super::$case, crate::network::Asked::All);
-            })*
+            use crate::network::{Asked, served};
+
             $($(#[test]
-            fn $but_work() {
-                crate::network::served(super::$but_work, crate::network::Asked::ButWork);
+            fn $kept() {
+                served(super::$kept, Asked::All);
+            })*)?
+            $($(#[test]
+            fn $kept_but_work() {
+                served(super::$kept_but_work, Asked::ButWork);
+            })*)?
+            $($(#[test]
+            #[ignore = "a story a second time: scripts/soak"]
+            fn $soak() {
+                served(super::$soak, Asked::All);
+            })*)?
+            $($(#[test]
+            #[ignore = "a story a second time: scripts/soak"]
+            fn $soak_but_work() {
+                served(super::$soak_but_work, Asked::ButWork);
             })*)?
         }
     };

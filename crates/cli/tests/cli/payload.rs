@@ -177,9 +177,7 @@ fn a_collection_that_is_killed_loses_nothing_that_is_wanted() {
     sandbox.assert_sound();
 }
 
-crate::network::over_the_network!(
-
-    what_broke_it_comes_back_byte_for_byte_and_is_kept_once,
-    ;
-    without_its_evidence_there_is_no_verdict,
-);
+crate::network::over_the_network! {
+    kept: [what_broke_it_comes_back_byte_for_byte_and_is_kept_once],
+    soak_but_work: [without_its_evidence_there_is_no_verdict],
+}

@@ -429,15 +429,17 @@ echo 1
     assert_eq!(states, BTreeMap::from([("recovered", count - dying), ("failed", dying)]));
 }
 
-crate::network::over_the_network!(
-    last_is_the_last_to_which_it_can_be_done,
-    a_fix_brings_them_back,
-    a_replay_that_helps_nothing_stops_itself,
-    one_unlucky_letter_pauses_nothing,
-    what_failed_too_often_is_permanently_failed,
-    a_wish_without_a_choice_is_refused,
-    an_input_can_be_corrected_and_the_original_is_kept,
-    a_run_does_not_wait_for_a_paused_replay,
-    a_pure_command_works_from_what_was_saved,
-    a_command_can_be_pure_without_a_configuration,
-);
+crate::network::over_the_network! {
+    kept: [a_fix_brings_them_back],
+    soak: [
+        last_is_the_last_to_which_it_can_be_done,
+        a_replay_that_helps_nothing_stops_itself,
+        one_unlucky_letter_pauses_nothing,
+        what_failed_too_often_is_permanently_failed,
+        a_wish_without_a_choice_is_refused,
+        an_input_can_be_corrected_and_the_original_is_kept,
+        a_run_does_not_wait_for_a_paused_replay,
+        a_pure_command_works_from_what_was_saved,
+        a_command_can_be_pure_without_a_configuration,
+    ],
+}

@@ -176,4 +176,6 @@ fn a_request_can_be_copied_and_an_attempt_logged_without_secrets() {
     assert_eq!(log["entries"][0]["_failure"]["reason"], "schema_validation");
 }
 
-crate::network::over_the_network!(the_report_says_what_fails,);
+crate::network::over_the_network! {
+    kept: [the_report_says_what_fails],
+}

@@ -226,15 +226,17 @@ fn what_was_masked_on_its_way_in_is_supplied_with_set() {
     sandbox.assert_sound();
 }
 
-crate::network::over_the_network!(
-    one_letter_goes_by_its_number_and_says_what_became_of_it,
-    each_letter_that_was_named_and_not_tried_is_told,
-    a_letter_that_was_named_and_left_out_by_its_gate_is_told_with_the_exit_code,
-    what_was_not_sent_or_was_cancelled_is_told_with_the_exit_code,
-    an_id_is_known_by_its_end,
-    an_older_number_never_means_another_letter,
-    an_input_is_changed_in_the_editor,
-    a_handful_goes_at_once_and_more_in_steps,
-    what_failed_permanently_needs_force_but_no_speech,
-    a_letter_shows_its_payload_and_how_to_see_it,
-);
+crate::network::over_the_network! {
+    kept: [one_letter_goes_by_its_number_and_says_what_became_of_it],
+    soak: [
+        each_letter_that_was_named_and_not_tried_is_told,
+        a_letter_that_was_named_and_left_out_by_its_gate_is_told_with_the_exit_code,
+        what_was_not_sent_or_was_cancelled_is_told_with_the_exit_code,
+        an_id_is_known_by_its_end,
+        an_older_number_never_means_another_letter,
+        an_input_is_changed_in_the_editor,
+        a_handful_goes_at_once_and_more_in_steps,
+        what_failed_permanently_needs_force_but_no_speech,
+        a_letter_shows_its_payload_and_how_to_see_it,
+    ],
+}

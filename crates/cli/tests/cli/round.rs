@@ -75,4 +75,6 @@ fn again_begins_a_round_and_says_its_name() {
     sandbox.redrive("run urls.txt --round a --again -- true").expect(2).complains("cannot be used with");
 }
 
-crate::network::over_the_network!(every_morning_is_a_round_of_its_own,);
+crate::network::over_the_network! {
+    soak: [every_morning_is_a_round_of_its_own],
+}

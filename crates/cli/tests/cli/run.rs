@@ -300,16 +300,18 @@ fn inputs_reach_the_command_as_they_were_written() {
     }
 }
 
-crate::network::over_the_network!(
-    what_is_due_much_later_is_not_waited_for,
-    prints_results_and_says_what_died,
-    the_same_command_again_does_nothing_twice,
-    results_are_appended_and_a_torn_line_is_mended,
-    the_job_is_told_who_it_is,
-    a_pipeline_of_the_configuration_needs_no_command,
-    a_small_queue_is_waited_for,
-    a_breaker_holds_a_failing_target_and_others_go_on,
-    a_run_does_not_wait_for_a_sick_target_without_end,
-    what_a_resumed_run_finishes_is_counted_once,
-    inputs_reach_the_command_as_they_were_written,
-);
+crate::network::over_the_network! {
+    soak: [
+        what_is_due_much_later_is_not_waited_for,
+        prints_results_and_says_what_died,
+        the_same_command_again_does_nothing_twice,
+        results_are_appended_and_a_torn_line_is_mended,
+        the_job_is_told_who_it_is,
+        a_pipeline_of_the_configuration_needs_no_command,
+        a_small_queue_is_waited_for,
+        a_breaker_holds_a_failing_target_and_others_go_on,
+        a_run_does_not_wait_for_a_sick_target_without_end,
+        what_a_resumed_run_finishes_is_counted_once,
+        inputs_reach_the_command_as_they_were_written,
+    ],
+}

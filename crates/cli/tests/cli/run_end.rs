@@ -178,15 +178,17 @@ fn what_died_before_and_still_fails_is_not_tried_to_the_last() {
     sandbox.redrive("replay show last").expect(0);
 }
 
-crate::network::over_the_network!(
-    what_died_before_and_still_fails_is_not_tried_to_the_last,
-    what_died_is_told_by_cause_with_an_example_and_the_next_command,
-    only_the_worst_causes_are_told,
-    causes_that_differ_only_in_their_target_are_told_in_one_line,
-    programs_get_one_document,
-    a_run_tells_of_its_own_tasks,
-    a_share_of_what_ended_may_die,
-    what_died_before_is_replayed_if_asked_for,
-    bare_results_are_only_what_came_of_each_task,
-    a_result_may_be_required,
-);
+crate::network::over_the_network! {
+    kept: [programs_get_one_document],
+    soak: [
+        what_died_before_and_still_fails_is_not_tried_to_the_last,
+        what_died_is_told_by_cause_with_an_example_and_the_next_command,
+        only_the_worst_causes_are_told,
+        causes_that_differ_only_in_their_target_are_told_in_one_line,
+        a_run_tells_of_its_own_tasks,
+        a_share_of_what_ended_may_die,
+        what_died_before_is_replayed_if_asked_for,
+        bare_results_are_only_what_came_of_each_task,
+        a_result_may_be_required,
+    ],
+}

@@ -16,7 +16,7 @@ const REPORTERS: usize = 4;
 
 /// How often the server is killed: ten times, and hundreds of times in `scripts/soak`.
 fn kills() -> u64 {
-    std::env::var("REDRIVE_TEST_KILLS").map_or(10, |text| text.parse().expect("REDRIVE_TEST_KILLS is a number"))
+    std::env::var("REDRIVE_TEST_KILLS").map_or(5, |text| text.parse().expect("REDRIVE_TEST_KILLS is a number"))
 }
 
 /// What was answered.

@@ -67,8 +67,10 @@ fn what_changes_is_shown_again_until_enough_is_seen() {
     assert_eq!(lines().len(), 2, "a page for each change");
 }
 
-crate::network::over_the_network!(
-    a_target_that_is_waited_for_is_shown_with_since_when_until_when_and_why,
-    workers_are_shown_with_their_host_and_what_they_run,
-    what_changes_is_shown_again_until_enough_is_seen,
-);
+crate::network::over_the_network! {
+    kept: [workers_are_shown_with_their_host_and_what_they_run],
+    soak: [
+        a_target_that_is_waited_for_is_shown_with_since_when_until_when_and_why,
+        what_changes_is_shown_again_until_enough_is_seen,
+    ],
+}

@@ -150,9 +150,11 @@ fn what_is_shown_of_a_letter_and_a_cause_fits_the_terminal() {
     assert!(whole.contains(letters[0]["message"].as_str().expect("a message").trim_end()), "{whole}");
 }
 
-crate::network::over_the_network!(
-    the_message_can_be_read_and_the_number_typed,
-    a_pipe_gets_whole_rows,
-    the_end_of_a_run_fits_the_terminal,
-    what_is_shown_of_a_letter_and_a_cause_fits_the_terminal,
-);
+crate::network::over_the_network! {
+    soak: [
+        the_message_can_be_read_and_the_number_typed,
+        a_pipe_gets_whole_rows,
+        the_end_of_a_run_fits_the_terminal,
+        what_is_shown_of_a_letter_and_a_cause_fits_the_terminal,
+    ],
+}

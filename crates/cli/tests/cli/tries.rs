@@ -109,7 +109,7 @@ fn a_try_knows_what_a_letter_may_hand_on() {
     sandbox.assert_sound();
 }
 
-crate::network::over_the_network!(
-    each_letter_is_worked_on_from_what_suits_it,
-    what_a_try_recovered_is_replayed_and_nothing_else,
-);
+crate::network::over_the_network! {
+    kept: [what_a_try_recovered_is_replayed_and_nothing_else],
+    soak: [each_letter_is_worked_on_from_what_suits_it],
+}

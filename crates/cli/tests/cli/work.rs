@@ -237,8 +237,7 @@ fn draining_does_not_wait_for_a_sick_target_without_end() {
     sandbox.assert_sound();
 }
 
-crate::network::over_the_network!(
-    draining_does_not_wait_for_a_sick_target_without_end,
-    draining_ends_when_nothing_is_left,
-    draining_does_what_can_be_done_and_says_what_cannot,
-);
+crate::network::over_the_network! {
+    kept: [draining_does_what_can_be_done_and_says_what_cannot],
+    soak: [draining_does_not_wait_for_a_sick_target_without_end, draining_ends_when_nothing_is_left],
+}

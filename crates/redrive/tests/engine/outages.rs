@@ -12,7 +12,9 @@ use redrive::sink::{JobResult, Sink};
 use redrive::worker::Until;
 use redrive::{CancellationToken, Error, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::ids::PipelineName;
+use redrive_core::workers::BEAT_EVERY;
 use redrive_store::conformance::decorators::{Decorated, Layer};
+use redrive_store::contract::WorkerView;
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{Result as StoreResult, StoreError};
 use tokio::sync::watch;
@@ -328,11 +330,15 @@ async fn after_an_outage_leases_are_extended_before_anybody_is_taken_for_gone() 
     }
 }
 
-/// Lets seconds pass, with a look at the store for each.
+/// Lets seconds pass. Before each, workers have a moment to send the heartbeats that are due.
 async fn pass(redrive: &Redrive, clock: &TestClock, secs: u64) {
-    let until = clock.now() + Duration::from_secs(secs);
-    let is_over = async || redrive.ledger(&name()).await.is_ok() && clock.now() >= until;
-    in_memory::as_time_passes(clock, "seconds pass", is_over).await;
+    for _ in 0..secs {
+        clock.advance(Duration::from_secs(1));
+        let is_fresh = |worker: &WorkerView| worker.seen_at + BEAT_EVERY * 2 > clock.now();
+        let all_are = async || redrive.store().list_workers().await.is_ok_and(|workers| workers.iter().all(is_fresh));
+        let _ =
+            tokio::time::timeout(Duration::from_millis(250), eventually("all have sent a heartbeat", all_are)).await;
+    }
 }
 
 /// Somebody sits before a command: it waits for a while, and says what was wrong and where.

@@ -11,7 +11,7 @@ use tokio::process::Command;
 use crate::running::{Running, tools};
 
 /// Requests to each route besides those that cover its fields one by one, unless REDRIVE_TEST_FUZZ names another number.
-const EACH: &str = "8";
+const EACH: &str = "4";
 
 /// How long an answer may take, in seconds.
 const ANSWERED_WITHIN: &str = "30";

@@ -94,12 +94,13 @@ await page.getByRole("button", { name: "See what changes…" }).click();
 await page.locator("ins").first().waitFor();
 await follow({ does: press(/^Retry with/) });
 await act(at(6), { called: "Discard", does: async () => { await page.goto(`${base}/letters/discard?id=${letters[6].id}`); await page.locator("#why").fill("the reason"); await press(/^Discard/)(); } });
-await act(`/letters/discard?id=${letters[7].id}`, { fill: { why: "nobody's" }, then: /^Discard/ });
+await act(`/letters/discard?id=${letters[9].id}`, { fill: { why: "nobody's" }, then: /^Discard/ });
 const tickLetters = async (numbers) => {
   await visit("/letters");
   for (const n of numbers) await page.locator(`#letter-${letters[n].id} input[type=checkbox]`).check();
 };
-await tickLetters([8, 9]);
+// Not those whose text is discarded below: of them one store may have sent some, and the other not yet.
+await tickLetters([7, 8]);
 await page.getByRole("button", { name: "Replay 2 selected…" }).click();
 await page.waitForURL(/\/replays\/new/);
 await follow({ does: press(/^Replay \d/) });

@@ -88,8 +88,19 @@ async function offers() {
   }
 }
 
+// Goes to a page. A page that leads on by itself at that very moment is left again.
+async function goTo(path) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await page.goto(base + path);
+    } catch (error) {
+      if (tries === 5 || !error.message.includes("interrupted by another navigation")) throw error;
+    }
+  }
+}
+
 export async function visit(path) {
-  await page.goto(base + path);
+  await goTo(path);
   await offers();
 }
 

@@ -62,8 +62,8 @@ export const live = {
       await isLive(page);
       await page.evaluate(() => {
         window.shifts = [];
-        // A number that grows in its own place moves nothing else.
-        const isOther = (entry) => entry.sources.some(({ node }) => node?.nodeType === Node.ELEMENT_NODE);
+        // A number that grows in its own place moves nothing else, nor does what says how live the page is and how much is new.
+        const isOther = (entry) => entry.sources.some(({ node }) => node?.nodeType === Node.ELEMENT_NODE && !node.matches("#fresh, .signs"));
         new PerformanceObserver((seen) => window.shifts.push(...seen.getEntries().filter(isOther).map((entry) => [entry.value, ...entry.sources.map(({ node }) => node?.outerHTML?.slice(0, 80) ?? node?.data)]))).observe({ type: "layout-shift" });
       });
       const row = page.locator(which);

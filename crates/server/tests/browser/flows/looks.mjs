@@ -1,8 +1,8 @@
 // How pages look: nothing is cut off, nothing is unreadable, nothing that strangers wrote is more than text.
 import { ask, check, faultsOf, LOOKS, windowOf } from "../browser.mjs";
 
-// Where people are most of the time: every look of these is looked at thoroughly.
-const MAIN = ["overview", "causes", "cause", "letters", "letter", "replay-new", "alerts", "pipeline"];
+// Whether every look of every page is looked at thoroughly; else each width once, and each colour scheme once.
+const EVERY_LOOK = "REDRIVE_TEST_SOAK" in process.env;
 
 export const looks = {
   async "no page is wider than its window, and axe finds nothing"({ base, pages, visit }) {
@@ -12,8 +12,7 @@ export const looks = {
       const { page, leave } = await visit(windowOf(look));
       for (const [name, path] of Object.entries(pages)) {
         await page.goto(base + path);
-        // The others: each colour scheme once, each width once.
-        const faults = await faultsOf(page, { thoroughly: MAIN.includes(name) || (width === 1280) === (colours === "light") });
+        const faults = await faultsOf(page, { thoroughly: EVERY_LOOK || (width === 1280) === (colours === "light") });
         found.push(...faults.map((fault) => `${name} at ${width}: ${fault}`));
       }
       await leave();

@@ -1,9 +1,12 @@
 //! Databases and roles that are set up in ways that nobody thought of.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use redrive_core::settlements::Outcome;
 use redrive_store::conformance::load::Load;
 use redrive_store::conformance::script::{
-    assert_sound, at, attach, enqueue, job, lease_all, plain, settle, try_enqueue,
+    Shared, assert_sound, at, attach, enqueue, job, lease_all, plain, settle, try_enqueue,
 };
 use redrive_store::postgres::PostgresStore;
 use redrive_store::{Options, StoreError};
@@ -54,7 +57,10 @@ async fn strange_settings_of_a_role_change_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_may_not_be_written_is_got_over() {
     let server = OwnServer::start();
-    let store = open(&server.address(), "redrive").await;
+    let mut options = Options::create();
+    options.patience = Duration::from_secs(2);
+    let store = PostgresStore::open(&server.address(), Some("redrive"), options).await.expect("a store opens");
+    let store: Shared = Arc::new(store);
     enqueue(&store, vec![job(1, plain())]).await;
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'redrive %'";
     run(&server.address(), &format!("ALTER ROLE redrive SET default_transaction_read_only = on; {end}")).await;
