@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use redrive::Redrive;
+use redrive::clock::{Clock, SystemClock};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{Failure, Reason};
@@ -27,10 +28,14 @@ const HOURS: i64 = 24 * 14;
 const REASONS: [Reason; 5] =
     [Reason::SchemaValidation, Reason::Timeout, Reason::Blocked, Reason::ServerError, Reason::Unsolvable];
 
-/// Fills a store.
+/// Fills a store with letters that died until now.
 pub async fn fill(path: &Path, letters: u64) -> Result<()> {
+    fill_until(path, letters, SystemClock.now()).await
+}
+
+/// Fills a store with letters that died until a moment.
+pub async fn fill_until(path: &Path, letters: u64, now: Timestamp) -> Result<()> {
     let redrive = Redrive::open(&format!("sqlite:{}", path.display())).await?;
-    let now = redrive.now();
     for first in (0..letters).step_by(PER_CALL as usize) {
         let batch =
             (first..(first + PER_CALL).min(letters)).map(|n| letter((n, letters), now)).collect::<Result<_>>()?;

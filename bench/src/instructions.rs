@@ -11,6 +11,7 @@ use axum::http::{Request, StatusCode};
 use redrive::config::Setting;
 use redrive::{Redrive, json};
 use redrive_core::ids::PipelineName;
+use redrive_core::time::Timestamp;
 use redrive_server::{App, Options, router};
 use redrive_store::contract::{DeadFilter, ListDead};
 use tower_service::Service;
@@ -50,7 +51,8 @@ async fn open(path: &Path) -> Result<Redrive> {
 
 /// Reads the newest page of letters, again and again.
 async fn letters(path: &Path, rounds: usize) -> Result<()> {
-    dead::fill(path, LETTERS).await?;
+    // Always the same letters: how long a text is depends on the moment, too.
+    dead::fill_until(path, LETTERS, Timestamp::from_millis(1_750_000_000_000)).await?;
     let redrive = open(path).await?;
     for _ in 0..rounds {
         let page = redrive.store().list_dead(ListDead::newest(DeadFilter::default(), PAGE)).await?;
@@ -75,7 +77,7 @@ async fn post(folder: &Path, rounds: usize) -> Result<()> {
             .header("Content-Type", "application/json")
             .body(Body::from(Bytes::from(serde_json::to_vec(&job)?)))?;
         let response = routes.call(request).await?;
-        ensure!(response.status() == StatusCode::OK, "job {round} is accepted: {}", response.status());
+        ensure!(response.status() == StatusCode::CREATED, "job {round} is accepted: {}", response.status());
     }
     Ok(())
 }
