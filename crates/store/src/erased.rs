@@ -1,14 +1,14 @@
-//! Values whose type only the caller knows.
+//! Type erasure for the results of store verbs.
 //!
-//! Every verb of a store is a closure of its own. If the writer and the readers were generic over these closures, they would be compiled
-//! anew for each verb. A closure is boxed instead, its value travels as [`Erased`], and the caller takes the value out again.
+//! Each verb is a closure. If the writer and the readers were generic over the closure, they would be compiled once per verb. Instead the
+//! closure is boxed and its result is sent as [`Erased`]; the caller restores the type.
 
 use std::any::Any;
 
 /// A value of any type.
 pub(crate) type Erased = Box<dyn Any + Send>;
 
-/// Forgets the type of a value.
+/// Erases the type of a value.
 pub(crate) fn erase<T: Send + 'static>(value: T) -> Erased {
     Box::new(value)
 }

@@ -1,5 +1,5 @@
-//! The conformance suite where it repeats what `scripts/test` shows on other stores: in memory, and on PostgreSQL through a pooler that
-//! gives each transaction another connection. `scripts/soak` runs it.
+//! Runs the conformance suite on stores that `scripts/test` leaves to `scripts/soak`: in memory, with a layer that counts calls, and on
+//! PostgreSQL through a pooler that gives each transaction another connection.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use redrive_store::Options;
 use redrive_store::conformance::Fixture;
+use redrive_store::conformance::decorators::{Counting, Decorated};
 use redrive_store::conformance::script::Shared;
 use redrive_store::postgres::PostgresStore;
 use redrive_store::sqlite::SqliteStore;
@@ -38,6 +39,33 @@ mod memory {
     use super::in_memory;
 
     redrive_store::conformance_tests!(in_memory);
+}
+
+/// A store in memory with a layer that counts calls.
+struct Counted {
+    inner: InMemory,
+    layer: Arc<Counting>,
+}
+
+fn counted() -> Counted {
+    Counted { inner: in_memory(), layer: Arc::default() }
+}
+
+#[async_trait]
+impl Fixture for Counted {
+    async fn handle(&self) -> Shared {
+        Decorated::around(self.inner.handle().await, &self.layer)
+    }
+
+    async fn other(&self) -> Shared {
+        Decorated::around(self.inner.other().await, &self.layer)
+    }
+}
+
+mod counting {
+    use super::counted;
+
+    redrive_store::conformance_tests!(counted);
 }
 
 /// A store in a schema of its own, reached through a pooler.

@@ -38,10 +38,10 @@ pub fn served(case: fn(), asked: Asked) {
     case();
 }
 
-/// Runs cases of a file again, over the network: those that are kept for a command with each change, the others by `scripts/soak`. Cases
-/// `_but_work` work on tasks where the store is.
+/// Runs cases of a file a second time, over the network. `scripts/test` runs those under `kept`, `scripts/soak` the others. Cases under
+/// `soak_but_work` run their jobs on the machine that has the store.
 macro_rules! over_the_network {
-    ($(kept: [$($kept:ident),* $(,)?],)? $(kept_but_work: [$($kept_but_work:ident),* $(,)?],)?
+    ($(kept: [$($kept:ident),* $(,)?],)?
      $(soak: [$($soak:ident),* $(,)?],)? $(soak_but_work: [$($soak_but_work:ident),* $(,)?],)?) => {
         mod over_the_network {
             use crate::network::{Asked, served};
@@ -51,16 +51,12 @@ macro_rules! over_the_network {
                 served(super::$kept, Asked::All);
             })*)?
             $($(#[test]
-            fn $kept_but_work() {
-                served(super::$kept_but_work, Asked::ButWork);
-            })*)?
-            $($(#[test]
-            #[ignore = "a story a second time: scripts/soak"]
+            #[ignore = "scripts/soak runs it"]
             fn $soak() {
                 served(super::$soak, Asked::All);
             })*)?
             $($(#[test]
-            #[ignore = "a story a second time: scripts/soak"]
+            #[ignore = "scripts/soak runs it"]
             fn $soak_but_work() {
                 served(super::$soak_but_work, Asked::ButWork);
             })*)?

@@ -80,7 +80,9 @@ fn every_value_says_where_it_came_from() {
 }
 
 crate::network::over_the_network! {
-    kept_but_work: [every_value_says_where_it_came_from],
-    soak: [who_retries_what_is_paused_is_told_and_nothing_happens],
-    soak_but_work: [a_paused_pipeline_rests_with_every_worker_until_it_is_resumed],
+    kept: [who_retries_what_is_paused_is_told_and_nothing_happens],
+    soak_but_work: [
+        every_value_says_where_it_came_from,
+        a_paused_pipeline_rests_with_every_worker_until_it_is_resumed,
+    ],
 }

@@ -88,6 +88,7 @@ mod tests {
 
     /// Changes are seen once, when the file has come to rest; so are mistakes, and then the old one stays.
     #[test]
+    #[cfg_attr(not(feature = "json-schema"), ignore = "needs the feature json-schema")]
     fn what_changed_is_told_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, schema) = (folder.path().join("redrive.toml"), folder.path().join("schema.json"));

@@ -224,6 +224,7 @@ mod tests {
 
     /// What nobody answered may have been done: its place is told, so that somebody can look.
     #[tokio::test]
+    #[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
     async fn a_vault_that_never_answers_is_not_waited_for_without_end() {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let endpoint = format!("http://{}", silent.local_addr().expect("an address"));

@@ -197,6 +197,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
     fn options_that_cannot_be_are_refused() {
         for (options, expected) in [
             (&[("AWS_ENDPOINT", "minio.lan:9000")][..], "write http://host:9000 or https://host"),
@@ -208,6 +209,13 @@ mod tests {
             let said = refused("s3://bucket/x", options);
             assert!(said.contains(expected), "{options:?}: {said}");
         }
+    }
+
+    #[cfg(not(feature = "s3"))]
+    #[test]
+    fn a_build_without_s3_refuses_a_bucket_and_says_how_to_rebuild() {
+        let said = refused("s3://bucket/x", &[]);
+        assert!(said.contains("this build has no S3; rebuild with --features s3"), "{said}");
     }
 
     #[test]

@@ -307,6 +307,7 @@ mod tests {
     use crate::handler::Job;
 
     #[tokio::test]
+    #[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
     async fn what_is_led_has_no_credentials_in_its_name() {
         let redrive = Redrive::open("memory:").await.expect("opened");
         let address = "s3://the-id:pl4nted-s3cret@bucket/prefix?token=pl4nted-s3cret";

@@ -99,7 +99,7 @@ async fn nothing_that_is_said_is_lost_when_settlements_of_two_processes_meet() {
     let breaker = row.breaker.expect("a breaker");
     let pending = u32::try_from(row.pending.len()).expect("few");
     assert_eq!((breaker.attempts + pending, breaker.failures + pending), (CALLERS * JOBS, CALLERS * JOBS));
-    // What two said at the same moment is folded in by whoever comes next.
+    // If two settle at the same moment, the next settlement folds in what is pending.
     let one_more = [json!({"n": CALLERS * JOBS, "url": "https://sick/"})];
     handles[0].enqueue(&pipeline, one_more).await.expect("accepted");
     let worker = workers.pop().expect("some worked");

@@ -49,6 +49,7 @@ async fn assert_kept(setting: &Setting, payloads: &[Payload]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn payloads_come_from_a_folder_to_a_bucket_and_back() {
     let (s3, folder) = (S3::start(), tempfile::tempdir().expect("a folder"));
     let at = |name: &str| format!("sqlite:{}", folder.path().join(name).display());

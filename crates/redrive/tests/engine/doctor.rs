@@ -84,6 +84,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn a_bucket_on_any_endpoint_is_tried_and_left_as_it_was() {
     let (s3, place) = (S3::start(), Place::new());
     let bucket = s3.folder.path().join("evidence");
@@ -106,6 +107,7 @@ async fn a_bucket_on_any_endpoint_is_tried_and_left_as_it_was() {
 
 /// The section that the reference shows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn the_vault_of_the_reference_works() {
     let (s3, place) = (S3::start(), Place::new());
     let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
@@ -129,6 +131,7 @@ async fn the_vault_of_the_reference_works() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn what_is_wrong_with_a_bucket_is_told_with_what_to_do() {
     let (s3, place) = (S3::start(), Place::new());
     let closed = ClosedPort::reserve();

@@ -31,6 +31,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
+#[cfg_attr(not(feature = "json-schema"), ignore = "needs the feature json-schema")]
 fn the_examples_are_what_comes_of_them() {
     let text = std::fs::read_to_string(PAGE).expect("the page");
     let (mut page, mut fields, mut schema, mut examples) = ((String::new(), String::new()), String::new(), None, 0);

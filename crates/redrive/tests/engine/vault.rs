@@ -58,6 +58,7 @@ async fn a_folder_keeps_payloads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn s3_keeps_payloads() {
     let (s3, redrive) = (S3::start(), redrive());
     let vault = s3.vault(&redrive, "the-secret");
@@ -76,6 +77,7 @@ async fn s3_keeps_payloads() {
 
 /// A bucket may be anybody's: two stores in it never meet, and what else is there is not touched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn stores_that_share_a_bucket_never_meet() {
     let s3 = S3::start();
     let (first, second) = (redrive(), redrive());
@@ -175,6 +177,7 @@ async fn a_payload_that_cannot_be_kept_again_is_told_to_be_lost() {
 
 /// Payloads that came while the bucket was away reach it, and are read from where they are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn what_was_spooled_reaches_the_bucket() {
     let folder = tempfile::tempdir().expect("a folder");
     let (s3, redrive) = (S3::start(), redrive());
@@ -210,6 +213,7 @@ fn spooling(s3: &S3, redrive: &Redrive, folder: &Path) -> (Vault, Vault, Spool) 
 
 /// The rows of a copied store say that payloads are on their way which the original has brought to the vault long since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn what_another_store_brought_is_not_on_its_way_for_ever() {
     let folder = tempfile::tempdir().expect("a folder");
     let (s3, redrive) = (S3::start(), redrive());
@@ -229,6 +233,7 @@ async fn what_another_store_brought_is_not_on_its_way_for_ever() {
 
 /// One bad file in the spool does not keep the others from the vault, and says nothing about the vault.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn a_damaged_file_stops_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let (s3, redrive) = (S3::start(), redrive());
@@ -251,6 +256,7 @@ async fn a_damaged_file_stops_no_other() {
 
 /// While the vault is away nobody looks into the spool; what a kill left there goes by the clock that everything goes by.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn the_spool_is_left_alone_while_the_vault_is_away() {
     let folder = tempfile::tempdir().expect("a folder");
     let s3 = S3::start();
@@ -274,6 +280,7 @@ async fn the_spool_is_left_alone_while_the_vault_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
 async fn a_vault_that_refuses_says_so() {
     let (s3, redrive) = (S3::start(), redrive());
     let error = save(&s3.vault(&redrive, "wrong"), b"x", 10).await.expect_err("refused");

@@ -211,19 +211,32 @@ impl PostgresStore {
         self.writer.call(None, Share::Copying, params, run)
     }
 
-    fn read<'s, P, T, F>(&'s self, params: P, run: F) -> impl Future<Output = Result<T>> + Send
+    fn read<P, T, F>(&self, params: P, run: F) -> impl Future<Output = Result<T>> + Send
     where
-        P: Send + Sync + 's,
+        P: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T> + Send + Sync + 's,
+        F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T> + Send + Sync + 'static,
     {
         self.readers.read(Box::new((params, run)))
     }
 }
 
-/// Forgets the type of what an operation answers.
-fn erased<T: Send + 'static>(running: Running<'_, T>) -> Running<'_, Erased> {
-    Box::pin(async move { running.await.map(erase) })
+/// The body of a verb with its parameters, run on a batch or on a connection that reads. It may run more than once.
+trait Run<'a, C>: Send + Sync {
+    fn run(&'a self, on: C) -> Running<'a, Erased>;
+}
+
+impl<'a, C, P, T, F> Run<'a, C> for (P, F)
+where
+    P: Send + Sync + 'a,
+    T: Send + 'static,
+    F: Fn(C, &'a P) -> Running<'a, T> + Send + Sync,
+{
+    fn run(&'a self, on: C) -> Running<'a, Erased> {
+        let (params, run) = self;
+        let running = run(on, params);
+        Box::pin(async move { running.await.map(erase) })
+    }
 }
 
 /// Connects, and brings the store to the newest version; says how much others have written.

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use super::batch::Batch;
 use super::enqueuing::{self, Enqueue};
 use super::fault::Fault;
-use super::{Running, erased};
+use super::{Run, Running};
 use crate::contract::{EnqueuedJob, Topic};
 use crate::erased::Erased;
 use crate::error::{Result, StoreError};
@@ -49,29 +49,15 @@ pub(super) trait Operation: Send {
     fn answer(self: Box<Self>, committed: Result<()>);
 }
 
-/// The body of a verb, with what it was called with. It may run more than once.
-pub(super) trait Run: Send + Sync {
-    fn run<'a>(&'a self, batch: &'a mut Batch) -> Running<'a, Erased>;
-}
-
-impl<P, T, F> Run for (P, F)
-where
-    P: Send + Sync,
-    T: Send + 'static,
-    F: for<'a> Fn(&'a mut Batch, &'a P) -> Running<'a, T> + Send + Sync,
-{
-    fn run<'a>(&'a self, batch: &'a mut Batch) -> Running<'a, Erased> {
-        let (params, run) = self;
-        erased(run(batch, params))
-    }
-}
+/// The body of a verb that writes.
+pub(super) type Write = Box<dyn for<'a> Run<'a, &'a mut Batch>>;
 
 /// A call of any verb.
 pub(super) struct Call {
-    /// What it is about, if it changes anything.
+    /// Topic that listeners hear of if the call changes anything.
     pub(super) about: Option<Topic>,
     pub(super) share: Share,
-    pub(super) run: Box<dyn Run>,
+    pub(super) run: Write,
     pub(super) value: Option<Erased>,
     pub(super) reply: oneshot::Sender<Result<Erased>>,
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
+use super::Run;
 use super::connect::Target;
 use super::fault::Fault;
 use super::patience::Patience;
 use super::sql::Conn;
-use super::{Running, erased};
 use crate::erased::{Erased, restore};
 use crate::error::{Result, StoreError};
 
@@ -22,22 +22,8 @@ pub(super) struct Readers {
     patience: Duration,
 }
 
-/// The body of a verb that reads, with what it was called with. It may run more than once.
-pub(super) trait Run: Send + Sync {
-    fn run<'a>(&'a self, conn: &'a Conn) -> Running<'a, Erased>;
-}
-
-impl<P, T, F> Run for (P, F)
-where
-    P: Send + Sync,
-    T: Send + 'static,
-    F: for<'a> Fn(&'a Conn, &'a P) -> Running<'a, T> + Send + Sync,
-{
-    fn run<'a>(&'a self, conn: &'a Conn) -> Running<'a, Erased> {
-        let (params, run) = self;
-        erased(run(conn, params))
-    }
-}
+/// The body of a verb that reads.
+pub(super) type Read = Box<dyn for<'a> Run<'a, &'a Conn>>;
 
 impl Readers {
     pub(super) fn new(target: Target, patience: Duration) -> Self {
@@ -60,16 +46,16 @@ impl Readers {
     }
 
     /// Runs `run` on one view of the database. What is lost on the way is asked again.
-    pub(super) async fn read<T: 'static>(&self, run: Box<dyn Run + '_>) -> Result<T> {
+    pub(super) async fn read<T: 'static>(&self, run: Read) -> Result<T> {
         self.read_erased(run).await.map(restore)
     }
 
-    fn read_erased<'s>(&'s self, run: Box<dyn Run + 's>) -> BoxFuture<'s, Result<Erased>> {
+    fn read_erased(&self, run: Read) -> BoxFuture<'_, Result<Erased>> {
         Box::pin(async move {
             let _free = self.free.acquire().await.map_err(|_| StoreError::Closed)?;
             let mut patience = Patience::of(self.patience);
             loop {
-                let fault = match self.try_read(run.as_ref()).await {
+                let fault = match self.try_read(&run).await {
                     Ok(value) => return Ok(value),
                     Err(fault) => fault,
                 };
@@ -84,7 +70,7 @@ impl Readers {
         })
     }
 
-    async fn try_read(&self, run: &dyn Run) -> Result<Erased, Fault> {
+    async fn try_read(&self, run: &Read) -> Result<Erased, Fault> {
         let conn = self.take().await?;
         conn.script(&self.target.begin_reading()).await?;
         let value = run.run(&conn).await;

@@ -26,7 +26,7 @@ use super::connect::Target;
 use super::copies;
 use super::enqueuing::Enqueue;
 use super::fault::Fault;
-use super::operations::{Call, Enqueuing, Group, Operation, Run, Share, accept_together, answer};
+use super::operations::{Call, Enqueuing, Group, Operation, Share, Write, accept_together, answer};
 use super::patience::Patience;
 use super::sql::{Conn, args};
 use super::waiting::{Taker, Waiting};
@@ -106,7 +106,7 @@ impl Writer {
         restored(self.send(about, share, Box::new((params, run))))
     }
 
-    fn send(&self, about: Option<Topic>, share: Share, run: Box<dyn Run>) -> Result<Answer> {
+    fn send(&self, about: Option<Topic>, share: Share, run: Write) -> Result<Answer> {
         let (reply, answer) = oneshot::channel();
         let call = Box::new(Call { about, share, run, value: None, reply });
         self.waiting.add(call).map_err(|_| StoreError::Closed)?;
@@ -122,7 +122,7 @@ impl Writer {
     }
 }
 
-/// Where a call is answered.
+/// Receives the answer to a call.
 type Answer = oneshot::Receiver<Result<Erased>>;
 
 async fn restored<T: 'static>(answer: Result<Answer>) -> Result<T> {

@@ -36,12 +36,12 @@ const CHECKPOINT_PAGES: i32 = 2_000;
 /// Pages after which the log should be begun anew.
 const RESTART_PAGES: i32 = 16_000;
 
-/// Whether an operation is refused while the store is being copied.
+/// Treatment of an operation while the store is being copied.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DuringCopy {
-    /// It is: what it writes would be missing in the copy.
+    /// Refused, because its changes would be missing in the copy.
     Refused,
-    /// It is not: it belongs to the copy, or only reads.
+    /// Allowed, because it belongs to the copy or only reads.
     Allowed,
 }
 
@@ -50,7 +50,7 @@ type Run = Box<dyn FnMut(&mut Batch<'_>) -> Result<Erased, Fault> + Send>;
 
 /// An operation that waits for the writer.
 struct Operation {
-    /// What it is about, if it changes anything.
+    /// Topic that listeners hear of if the operation changes anything.
     about: Option<Topic>,
     during_copy: DuringCopy,
     run: Run,
@@ -146,7 +146,7 @@ impl Writer {
     }
 }
 
-/// Where an operation is answered.
+/// Receives the answer to an operation.
 type Answer = oneshot::Receiver<Result<Erased>>;
 
 async fn restored<T: 'static>(answer: Result<Answer>) -> Result<T> {

@@ -1,4 +1,4 @@
-//! The conformance suite on a store with a layer that loses answers, so that calls are sent again.
+//! Runs the conformance suite on a store with a layer that loses answers, so that calls are sent again.
 
 use std::sync::Arc;
 

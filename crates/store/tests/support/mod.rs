@@ -1,5 +1,5 @@
-//! What tests of stores share.
-#![allow(dead_code, reason = "scripts/soak builds a part of the tests")]
+//! Helpers that the tests of stores share.
+#![allow(dead_code, reason = "tests/soak.rs uses some of them")]
 
 pub mod older;
 pub mod pooler;

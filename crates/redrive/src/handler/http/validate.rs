@@ -17,7 +17,7 @@ const MESSAGE_CHARS_MAX: usize = 300;
 #[derive(Clone, Debug)]
 pub struct Validator(jsonschema::Validator);
 
-/// Stands in for a schema in a build that has none: it cannot be made.
+/// Stands in for a schema in a build without JSON Schema. It has no values.
 #[cfg(not(feature = "json-schema"))]
 #[derive(Clone, Debug)]
 pub enum Validator {}
@@ -69,9 +69,9 @@ pub enum BadSchema {
     /// It is not a JSON Schema.
     #[error("not a JSON Schema{}: {message}", if .path.is_empty() { String::new() } else { format!(" at {path}") })]
     Invalid {
-        /// Where, as a JSON pointer into the schema; empty for the whole of it.
+        /// JSON pointer to the faulty part of the schema; empty for the whole schema.
         path: String,
-        /// What.
+        /// Explanation by the parser, shortened.
         message: String,
     },
     /// This build does not know JSON Schema.
@@ -234,5 +234,16 @@ mod tests {
     fn it_can_be_shared_between_threads() {
         fn shared<T: Send + Sync>() {}
         shared::<Validator>();
+    }
+}
+
+#[cfg(all(test, not(feature = "json-schema")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_json_schema_refuses_a_schema_and_says_how_to_rebuild() {
+        let refused = Validator::compile(&serde_json::json!({"type": "object"})).expect_err("refused");
+        assert_eq!(refused.to_string(), "this build has no JSON Schema; rebuild with --features json-schema");
     }
 }
