@@ -38,6 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use redrive_core::hand_on::feeders;
 use redrive_core::ids::{ReplayId, WorkerId};
 use redrive_store::contract::{AttachWorker, Lane, WorkerView};
@@ -207,12 +208,15 @@ impl Worker {
     }
 
     /// Works until it is finished or `stop` is cancelled. Then it starts nothing more, lets running jobs end for a while
-    /// and returns the rest without blame.
-    pub async fn run(mut self, until: Until, stop: CancellationToken) -> Result<(), Error> {
-        match self.source.take() {
-            Some(source) => reload::run(self, source, until, stop).await,
-            None => self.run_as_it_is(until, stop).await,
-        }
+    /// and returns the rest without blame. The future is boxed so that it is compiled here, and not again in each crate
+    /// that awaits it.
+    pub fn run(mut self, until: Until, stop: CancellationToken) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(async move {
+            match self.source.take() {
+                Some(source) => reload::run(self, source, until, stop).await,
+                None => self.run_as_it_is(until, stop).await,
+            }
+        })
     }
 
     async fn run_as_it_is(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
