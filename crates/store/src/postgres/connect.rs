@@ -137,6 +137,11 @@ impl Target {
         })
     }
 
+    /// Whether there is only one server to connect to.
+    pub(super) fn is_one_server(&self) -> bool {
+        self.servers.len() == 1
+    }
+
     /// The first column of what a statement finds, on a connection that is made for it.
     pub(super) async fn ask_apart(&self, sql: &str) -> Result<Vec<Option<String>>, Fault> {
         let made = self.make().await?;

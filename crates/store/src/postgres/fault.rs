@@ -116,6 +116,11 @@ impl Fault {
         self.is_cancelled() || self.code().is_some_and(|code| crossed.contains(code))
     }
 
+    /// Whether a statement was refused because one before it in the transaction had failed, which is the reason.
+    fn is_aborted(&self) -> bool {
+        self.code() == Some(&SqlState::IN_FAILED_SQL_TRANSACTION)
+    }
+
     /// The error as callers see it.
     pub(super) fn into_store_error(self, place: &str) -> StoreError {
         let place = place.to_owned();
@@ -140,6 +145,16 @@ impl Fault {
             (_, Some(SqlState::DISK_FULL)) => StoreError::DiskFull { place },
             _ => StoreError::Database { place, message },
         }
+    }
+}
+
+/// Returns the answers to two statements that were sent at once in one transaction, or the fault that came first on the
+/// server. Either may be the first to be noticed here.
+pub(super) fn all_well<A, B>(answers: (Result<A, Fault>, Result<B, Fault>)) -> Result<(A, B), Fault> {
+    match answers {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(aborted), Err(reason)) if aborted.is_aborted() => Err(reason),
+        (Err(reason), _) | (_, Err(reason)) => Err(reason),
     }
 }
 

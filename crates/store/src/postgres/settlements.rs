@@ -13,7 +13,7 @@ use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 
 use super::batch::Batch;
-use super::fault::Fault;
+use super::fault::{Fault, all_well};
 use super::replay_letters::{self, Ended};
 use super::sql::{Conn, Row, args};
 use super::{breakers, burying, completing, enqueuing, lanes, payloads, rows};
@@ -30,8 +30,8 @@ pub(super) async fn settle(batch: &mut Batch, asked: &Settle) -> Result<SettledJ
     let (plain, rest) = completing::plain(&params.settlements);
     // Asked at once: neither waits for the other's answer.
     let conn = batch.conn();
-    let (mut ended, leased) =
-        tokio::try_join!(completing::complete_at_once(conn, &plain, params), leased(conn, &rest))?;
+    let both = tokio::join!(completing::complete_at_once(conn, &plain, params), leased(conn, &rest));
+    let (mut ended, leased) = all_well(both)?;
     let mut answers = vec![None; params.settlements.len()];
     let (mut moves, mut done) = (Vec::new(), Vec::new());
     let mut held: HashMap<JobId, Leased> = leased.into_iter().map(|leased| (leased.id, leased)).collect();

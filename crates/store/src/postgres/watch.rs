@@ -89,10 +89,12 @@ impl Watch {
         let is = |state: &str| seen.iter().any(|seen| seen.as_deref() == Some(state));
         // A pooler leaves the name of who used a connection last on it.
         let is_idle = is("idle in transaction") || is("idle in transaction (aborted)") || is("idle") && !self.is_pooled;
-        Ok(match (is("at work"), is_idle) {
-            (true, _) => Found::AtWork,
-            (false, true) => Found::Lost,
-            (false, false) => Found::Untold,
+        // A server knows every connection that it has. Of several servers another may have been asked, and of a pooler's any.
+        let is_gone = seen.is_empty() && !self.is_pooled && self.target.is_one_server();
+        Ok(match is("at work") {
+            true => Found::AtWork,
+            false if is_idle || is_gone => Found::Lost,
+            false => Found::Untold,
         })
     }
 }

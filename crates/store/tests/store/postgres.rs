@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::settlements::Outcome;
+use redrive_core::causes::CauseRules;
+use redrive_core::policy::Policy;
+use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_store::conformance::script::{
-    Shared, assert_sound, at, attach, enqueue, job, lease_all, ledger, listen, plain, settle,
+    Shared, assert_sound, at, attach, enqueue, job, lease_all, ledger, listen, plain, settle, timeout, worker,
 };
-use redrive_store::contract::{Change, Changes, EnqueuedJob, Topic};
+use redrive_store::contract::{Change, Changes, EnqueuedJob, SettleJobs, Settled, Topic};
 use redrive_store::postgres::PostgresStore;
 use redrive_store::{Options, StoreError};
 use tokio_postgres::NoTls;
@@ -171,6 +173,51 @@ async fn changes_of_another_process_are_heard() {
 }
 
 /// Text may have what PostgreSQL cannot keep.
+/// The server refuses every other statement that ends jobs, for reasons that pass. What ends the transaction is reported, not
+/// that the other statements of the transaction fail then.
+#[tokio::test]
+async fn settlement_that_is_refused_for_a_moment_is_tried_again() {
+    for (reason, is_told) in [("53100", true), ("40P01", false), ("57014", false)] {
+        let schema = schema();
+        let store = open(&schema).await;
+        enqueue(&store, (1..=40).map(|n| job(n, plain())).collect()).await;
+        attach(&store, 1).await;
+        let leased = lease_all(&store, 40, at(0)).await.jobs;
+        tamper(&schema, &refuse_every_other(&schema, reason)).await;
+        let mut told = 0;
+        for pair in leased.chunks(2) {
+            let ending = Ending { at: at(1), duration: None, worker: Some(worker(1)), chance: 0.0 };
+            let settlement = |(job, outcome)| {
+                Settlement::new(job, decide(&Policy::default(), job, outcome, ending), &CauseRules::default())
+            };
+            let settlements: Vec<_> = pair.iter().zip([Outcome::Done, timeout()]).map(settlement).collect();
+            let params =
+                SettleJobs { settlements, worker: worker(1), breakers: Vec::new(), keep_late: true, now: at(1) };
+            let answer = loop {
+                match store.settle(params.clone()).await {
+                    Err(StoreError::DiskFull { .. }) if is_told => told += 1,
+                    answer => break answer,
+                }
+            };
+            assert_eq!(answer.expect(reason).settled, [Settled::Applied, Settled::Applied]);
+        }
+        assert_eq!((ledger(&store).await.done, told > 0), (20, is_told), "{reason}");
+        assert_sound(&store).await;
+    }
+}
+
+/// Makes every other statement that ends jobs fail.
+fn refuse_every_other(schema: &str, reason: &str) -> String {
+    format!(
+        "CREATE SEQUENCE refusals;
+         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF nextval('{schema}.refusals') % 2 = 1 THEN RAISE EXCEPTION 'not now' USING ERRCODE = '{reason}'; END IF;
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON done FOR EACH STATEMENT EXECUTE FUNCTION refuse();"
+    )
+}
+
 #[tokio::test]
 async fn zero_characters_are_kept_as_their_picture() {
     let store = open(&schema()).await;

@@ -34,6 +34,8 @@ pub enum What {
     Cut,
     /// What goes that way vanishes, and neither end sees anything.
     Swallow,
+    /// The server sees it end, the client sees nothing.
+    HalfOpen,
     /// What goes that way comes so much later.
     Delay(Duration),
 }
@@ -138,6 +140,10 @@ async fn pass(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin,
                 // That somebody closed it is not heard either.
                 return std::future::pending().await;
             }
+            What::HalfOpen => {
+                drop(to.shutdown().await);
+                return std::future::pending().await;
+            }
             What::Delay(by) => {
                 tokio::time::sleep(by).await;
                 drop(to.write_all(&chunk[well..]).await);
@@ -145,6 +151,10 @@ async fn pass(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin,
                 break;
             }
         }
+    }
+    let is_half_open = both.fate.is_some_and(|fate| fate.what == What::HalfOpen);
+    if is_half_open && toward == Toward::Client {
+        return std::future::pending().await;
     }
     let _ = to.shutdown().await;
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redrive_store::conformance::histories;
 use redrive_store::conformance::load::Load;
+use redrive_store::conformance::script::{assert_sound, enqueue, job, plain};
 
 use super::{open, times};
 use crate::support::proxy::{Fate, From, Proxy, Toward, What};
@@ -93,4 +94,25 @@ async fn a_connection_that_goes_silent_is_noticed() {
     }
     load.settle_more(40).await;
     load.end().await;
+}
+
+/// The server has closed a connection, and the client was not told. It is not waited for as long as a statement that may be at work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_open_connection_is_noticed_at_the_first_look() {
+    let schema = schema();
+    drop(store(&schema).await);
+    let fates =
+        [From::Commit(2), From::Commit(2)].map(|from| Fate { what: What::HalfOpen, toward: Toward::Server, from });
+    let way = Proxy::to(server(), fates.to_vec()).await;
+    let store = open(&way.address(), &schema).await;
+    let mut longest = Duration::ZERO;
+    for n in 1..=20 {
+        let begun = std::time::Instant::now();
+        enqueue(&store, vec![job(n, plain())]).await;
+        longest = longest.max(begun.elapsed());
+    }
+    assert!(way.met() > 0, "a connection was left half open");
+    // Twice as long as documented; it took 62 s.
+    assert!(longest < Duration::from_secs(40), "noticed after {longest:?}");
+    assert_sound(&store).await;
 }
