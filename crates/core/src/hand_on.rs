@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::ids::{JobId, PipelineName};
 use crate::jobs::{Input, LeasedJob, NewJob, Origin, check_key};
@@ -136,29 +136,31 @@ pub fn feeders<'a>(
     found
 }
 
-/// Whether a command's answer hands on jobs: an object with a list `enqueue`, and nothing beside it but `result` and `id`.
-pub fn is_hand_on(answer: &Map<String, Value>) -> bool {
-    let known = |name: &String| matches!(name.as_str(), "id" | "result" | "enqueue");
-    let jobs = answer.get("enqueue").and_then(Value::as_array);
-    // A list of something else is somebody's result.
-    let looks_so = |jobs: &Vec<Value>| jobs.is_empty() || jobs.iter().any(|job| job.get("input").is_some());
-    answer.keys().all(known) && jobs.is_some_and(looks_so)
+/// Splits a command's answer into the result and the jobs that it hands on, which are in its field `enqueue`.
+///
+/// Everything beside `enqueue` is the result. If there is only a field `result`, its value is. Returns an error that names
+/// the index of the first job that cannot be read.
+pub fn take_apart(answer: Value) -> Result<(Value, Vec<HandedOn>), String> {
+    let Value::Object(mut fields) = answer else { return Ok((answer, Vec::new())) };
+    let Some(jobs) = fields.shift_remove("enqueue") else { return Ok((fields.into(), Vec::new())) };
+    let jobs = read_jobs(jobs)?;
+    let result = match fields.len() {
+        0 => Value::Null,
+        1 if fields.contains_key("result") => fields.remove("result").unwrap_or_default(),
+        _ => fields.into(),
+    };
+    Ok((result, jobs))
 }
 
-/// Takes a command's answer apart: the result, and the jobs that it hands on. Says which of them cannot be understood.
-pub fn take_apart(answer: Value) -> Result<(Value, Vec<HandedOn>), String> {
-    match answer {
-        Value::Object(mut fields) if is_hand_on(&fields) => {
-            let result = fields.remove("result").unwrap_or_default();
-            let Some(Value::Array(jobs)) = fields.remove("enqueue") else { return Ok((result, Vec::new())) };
-            let read = |(place, job)| {
-                let job = serde_json::from_value(job);
-                job.map_err(|error| format!("task {place} of \"enqueue\" cannot be read: {error}"))
-            };
-            Ok((result, jobs.into_iter().enumerate().map(read).collect::<Result<_, _>>()?))
+fn read_jobs(jobs: Value) -> Result<Vec<HandedOn>, String> {
+    let Value::Array(jobs) = jobs else { return Err("\"enqueue\" is not a list of tasks".to_owned()) };
+    let read = |(index, job): (usize, Value)| {
+        if !job.is_object() {
+            return Err(format!("task {index} of \"enqueue\" is not an object with an \"input\""));
         }
-        result => Ok((result, Vec::new())),
-    }
+        serde_json::from_value(job).map_err(|error| format!("task {index} of \"enqueue\" cannot be read: {error}"))
+    };
+    jobs.into_iter().enumerate().map(read).collect()
 }
 
 #[cfg(test)]
@@ -249,23 +251,37 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_a_result_unless_it_says_nothing_but_what_to_enqueue() {
-        for result in [
-            json!({"enqueue": [{"input": {}}], "price": 3}),
-            json!({"enqueue": "tomorrow"}),
-            json!({"enqueue": ["a", "b"]}),
-            json!({"result": {"enqueue": []}}),
-            json!([{"enqueue": []}]),
-            json!(null),
-        ] {
+    fn everything_beside_the_jobs_of_an_answer_is_its_result() {
+        for result in [json!({"result": {"enqueue": []}}), json!([{"enqueue": []}]), json!({"result": 3}), json!(null)]
+        {
             assert_eq!(take_apart(result.clone()), Ok((result, Vec::new())));
         }
-        let (result, jobs) = take_apart(json!({"result": 7, "enqueue": [{"input": {"n": 1}}]})).expect("understood");
-        assert_eq!((result, jobs.len()), (json!(7), 1));
+        for (beside, result) in [
+            (json!({}), json!(null)),
+            (json!({"result": 7}), json!(7)),
+            (json!({"n": 1}), json!({"n": 1})),
+            (json!({"result": 7, "n": 1}), json!({"result": 7, "n": 1})),
+        ] {
+            let mut answer = beside.clone();
+            answer["enqueue"] = json!([{"input": {"n": 1}}]);
+            let (found, jobs) = take_apart(answer).expect("understood");
+            assert_eq!((found, jobs.len()), (result, 1), "{beside}");
+        }
         assert_eq!(take_apart(json!({"enqueue": []})), Ok((json!(null), Vec::new())));
-        let odd = take_apart(json!({"enqueue": [{"input": {}}, {"input": 3}]})).expect_err("not understood");
-        assert!(odd.contains("task 1"), "{odd}");
-        let typo = take_apart(json!({"enqueue": [{"input": {}, "pipelin": "x"}]})).expect_err("not understood");
-        assert!(typo.contains("pipelin"), "{typo}");
+    }
+
+    #[test]
+    fn jobs_that_cannot_be_read_are_named_by_their_index() {
+        for (jobs, named) in [
+            (json!([{"input": {}}, {"input": 3}]), "task 1"),
+            (json!([{"input": {}}, "b"]), "task 1"),
+            (json!([[{}]]), "task 0"),
+            (json!([{"input": {}, "pipelin": "x"}]), "pipelin"),
+            (json!("tomorrow"), "not a list"),
+            (json!(null), "not a list"),
+        ] {
+            let refused = take_apart(json!({"n": 1, "enqueue": jobs})).expect_err("not understood");
+            assert!(refused.contains(named), "{refused}");
+        }
     }
 }

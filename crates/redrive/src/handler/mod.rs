@@ -136,11 +136,14 @@ pub struct Success {
     /// The jobs that it hands on: they come into being when, and only if, this one is done. They may be for its own pipeline
     /// and for those that were named with [`Pipeline::hand_on`].
     pub handed_on: Vec<HandedOn>,
+    /// Text that a command printed before its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
 }
 
 impl From<Value> for Success {
     fn from(result: Value) -> Self {
-        Self { result, handed_on: Vec::new() }
+        Self { result, ..Self::default() }
     }
 }
 

@@ -55,7 +55,7 @@ impl<'a> Settling<'a> {
         let EndedJob { outcome, result, handed_on, payload, duration, .. } = ended;
         let (redrive, with_result) = (&self.worker.redrive, result.is_some());
         let brought_done = outcome == Outcome::Done;
-        let success = brought_done.then(|| Success { result: result.unwrap_or_default(), handed_on });
+        let success = brought_done.then(|| Success { result: result.unwrap_or_default(), handed_on, log: None });
         let (mut outcome, result, mut handed_on) =
             worker::run::hand_on(self.pipeline, &job, (outcome, success), redrive.now());
         // What it hands on came over the network, whatever the job did.

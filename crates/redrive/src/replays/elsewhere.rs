@@ -347,7 +347,7 @@ impl Judging<'_> {
             }
             TryVerdict::Done { result, follow, enqueue } => {
                 let samples = enqueue.iter().filter_map(|job| serde_json::to_value(job).ok()).collect();
-                let success = Success { result: result.unwrap_or_default(), handed_on: enqueue };
+                let success = Success { result: result.unwrap_or_default(), handed_on: enqueue, log: None };
                 (Outcome::Done, Some(success), TriedDetails::following(follow, samples))
             }
         };

@@ -95,7 +95,7 @@ pub(crate) fn hand_on(
     (outcome, success): (Outcome, Option<Success>),
     now: Timestamp,
 ) -> (Outcome, Option<Value>, Vec<HandedJob>) {
-    let Some(Success { result, handed_on }) = success else { return (outcome, None, Vec::new()) };
+    let Some(Success { result, handed_on, .. }) = success else { return (outcome, None, Vec::new()) };
     if pipeline.result_required && handed_on.is_empty() && is_empty(&result) {
         let report = FailureReport::new(Reason::HandlerError, "it succeeded without a result, and one is required");
         return (Outcome::Failed(report.with_code("no_result")), None, Vec::new());

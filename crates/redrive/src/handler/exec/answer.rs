@@ -6,9 +6,10 @@ use std::process::ExitStatus;
 use redrive_core::dead::Gate;
 use redrive_core::failures::uncaught::{self, Uncaught, last_line};
 use redrive_core::failures::{Disposition, FailureReport, Reason};
-use redrive_core::hand_on::{is_hand_on, take_apart};
+use redrive_core::hand_on::take_apart;
 use redrive_core::retry::retry_after;
 use redrive_core::secrets::Secrets;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::Command;
@@ -49,7 +50,10 @@ pub(in crate::handler) fn of_process(
     let stated = stated_failure(&stdout, code != 0).or_else(|| stated_failure(stderr, code != 0).filter(|_| code != 0));
     match stated {
         Some(report) => Err(complete(report, code, stderr, secrets).into()),
-        None if code == 0 => success(result(&stdout), stderr),
+        None if code == 0 => {
+            let (answer, log) = answer_and_log(&stdout);
+            success(answer, stderr).map(|success| Success { log, ..success })
+        }
         None if ran_out_of_memory(stderr) => Err(HandlerError::crashed(unstated(code, &stdout, stderr, secrets))),
         None => Err(unstated(code, &stdout, stderr, secrets).into()),
     }
@@ -63,16 +67,20 @@ pub(in crate::handler) fn of_line(
     secrets: &Secrets,
 ) -> Option<Result<Success, HandlerError>> {
     let value: Value = serde_json::from_str(line).ok()?;
-    if let Some(fields) = value.as_object().filter(|fields| is_answer(fields))
-        && fields.get("id").is_some_and(|id| id.as_str() != Some(job.id.to_string().as_str()))
-    {
+    let own = value.get("id").is_some_and(|id| is_id_of(id, job));
+    if value.get("id").is_some() && !own && value.as_object().is_some_and(is_answer) {
         return None;
     }
     if let Some(report) = stated_failure(line, false) {
         return Some(Err(complete(report, 0, stderr, secrets).into()));
     }
     Some(match value {
-        Value::Object(fields) if is_hand_on(&fields) => success(Value::Object(fields), stderr),
+        Value::Object(mut fields) if fields.contains_key("enqueue") => {
+            if own {
+                fields.shift_remove("id");
+            }
+            success(Value::Object(fields), stderr)
+        }
         Value::Object(mut fields) if fields.contains_key("result") => {
             Ok(fields.remove("result").unwrap_or_default().into())
         }
@@ -80,25 +88,30 @@ pub(in crate::handler) fn of_line(
     })
 }
 
-/// Whether a line says that it is an answer, and not just what it is.
+/// Whether a line says that it is an answer: it has a result or a failure, or nothing but jobs to hand on. Its `id` is then
+/// a job's; in any other object it may be a field of the result.
 fn is_answer(fields: &Map<String, Value>) -> bool {
-    fields.contains_key("result") || fields.contains_key("failure") || is_hand_on(fields)
+    let only_jobs = || fields.contains_key("enqueue") && fields.keys().all(|name| name == "id" || name == "enqueue");
+    fields.contains_key("result") || fields.contains_key("failure") || only_jobs()
+}
+
+fn is_id_of(id: &Value, job: &Job) -> bool {
+    id.as_str() == Some(job.id.to_string().as_str())
 }
 
 /// A result, with the jobs that are handed on with it.
 fn success(answer: Value, stderr: &str) -> Result<Success, HandlerError> {
     let (result, handed_on) = take_apart(answer).map_err(|why| {
-        let report = FailureReport::new(Reason::HandlerError, why).with_code("bad_answer");
+        let report = FailureReport::new(Reason::HandlerError, why).with_code("bad_enqueue");
         HandlerError::from(FailureReport { stderr: non_empty(stderr), ..report })
     })?;
-    Ok(Success { result, handed_on })
+    Ok(Success { result, handed_on, log: None })
 }
 
 /// Whether a line of a persistent process says which job it answers.
-pub(in crate::handler) fn has_id(line: &str) -> bool {
-    let value = serde_json::from_str::<Value>(line).ok();
-    let fields = value.as_ref().and_then(Value::as_object);
-    fields.is_some_and(|fields| fields.contains_key("id") && is_answer(fields))
+pub(in crate::handler) fn has_id(line: &str, job: &Job) -> bool {
+    let Ok(Value::Object(fields)) = serde_json::from_str(line) else { return false };
+    fields.get("id").is_some_and(|id| is_answer(&fields) || is_id_of(id, job))
 }
 
 /// A process that ended while it had a job and had not answered.
@@ -135,12 +148,26 @@ pub(in crate::handler) fn non_empty(text: &str) -> Option<String> {
     (!text.trim().is_empty()).then(|| text.to_owned())
 }
 
-/// The whole output as JSON, or else as text; nothing printed is `null`.
-fn result(stdout: &str) -> Value {
-    match stdout.trim() {
-        "" => Value::Null,
-        text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+/// Splits the output of a command into its answer and its log.
+///
+/// The answer is the whole output as JSON. If that is no JSON, but the last line is, and not every line is, the last line is
+/// the answer and the lines before it are the log. Otherwise the whole output is the answer, as text. No output is `null`.
+fn answer_and_log(stdout: &str) -> (Value, Option<String>) {
+    let text = stdout.trim();
+    if text.is_empty() {
+        return (Value::Null, None);
     }
+    if let Ok(answer) = serde_json::from_str(text) {
+        return (answer, None);
+    }
+    let is_json = |line: &str| serde_json::from_str::<IgnoredAny>(line).is_ok();
+    if let Some((before, last)) = text.rsplit_once('\n')
+        && let Ok(answer) = serde_json::from_str(last)
+        && !before.lines().filter(|line| !line.trim().is_empty()).all(is_json)
+    {
+        return (answer, Some(before.trim_end().to_owned()));
+    }
+    (Value::String(text.to_owned()), None)
 }
 
 /// A failure that the command printed as JSON: the whole text or its last line, as `{"failure": {…}}` or, where the exit

@@ -23,6 +23,7 @@ pub(super) mod tail;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use redrive_core::payloads::Response;
@@ -138,13 +139,27 @@ fn job_line(job: &Job, payload: &Path) -> Vec<u8> {
 pub struct Exec {
     command: Command,
     persistent: Option<Persistent>,
+    /// Set once a command printed more than its result, so that this is said once.
+    has_logged: AtomicBool,
 }
 
 impl Exec {
     /// A handler for a command.
     pub fn new(command: Command, mode: Mode) -> Self {
         let persistent = (mode == Mode::Persistent).then(Persistent::default);
-        Self { command, persistent }
+        Self { command, persistent, has_logged: AtomicBool::new(false) }
+    }
+
+    /// Masks what a command printed before its result, and warns of the first.
+    fn log(&self, job: &Job, log: &str) -> String {
+        if !self.has_logged.swap(true, Ordering::Relaxed) {
+            let (pipeline, job) = (&job.pipeline, &job.id);
+            tracing::warn!(
+                %pipeline, %job,
+                "the command printed other lines before its result: only the last line is the result; print logs to standard error"
+            );
+        }
+        self.command.secrets.mask(log)
     }
 }
 
@@ -159,7 +174,8 @@ impl Handler for Exec {
         };
         let answer = answer.map_err(|error| error.masked(&self.command.secrets));
         let answer = payload.keep(&job, answer, Response::default(), None).await?;
-        Ok(Success { result: without_proxy(answer.result, &job, &self.command.secrets), ..answer })
+        let log = answer.log.map(|log| self.log(&job, &log));
+        Ok(Success { result: without_proxy(answer.result, &job, &self.command.secrets), log, ..answer })
     }
 
     fn isolation(&self) -> Isolation {

@@ -150,7 +150,7 @@ impl Process {
         let talk = async {
             let line = job_line(job, payload);
             // If it is gone, its closed output says so.
-            let (_, reply) = tokio::join!(stdin.write_all(&line), read_answer(stdout, command, gives_ids));
+            let (_, reply) = tokio::join!(stdin.write_all(&line), read_answer(stdout, command, job, gives_ids));
             reply
         };
         tokio::select! {
@@ -210,11 +210,16 @@ async fn tell_of_silence(job: &Job) -> Infallible {
 }
 
 /// Reads the line that answers a job. Lines without an id are passed over, and logged, if the command gives ids.
-async fn read_answer(stdout: &mut BufReader<ChildStdout>, command: &Command, gives_ids: &AtomicBool) -> Reply {
+async fn read_answer(
+    stdout: &mut BufReader<ChildStdout>,
+    command: &Command,
+    job: &Job,
+    gives_ids: &AtomicBool,
+) -> Reply {
     loop {
         let reply = read_line(stdout).await;
         let Reply::Line(line) = &reply else { return reply };
-        if answer::has_id(line) {
+        if answer::has_id(line, job) {
             gives_ids.store(true, Ordering::Relaxed);
         } else if gives_ids.load(Ordering::Relaxed) {
             let line: String = command.secrets.mask(line).chars().take(LOGGED_CHARS).collect();

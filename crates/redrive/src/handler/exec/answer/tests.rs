@@ -149,8 +149,40 @@ fn an_answer_may_hand_on_jobs() {
     let done = done.expect("a result");
     assert_eq!((done.result, done.handed_on.len()), (json!(7), 1));
     let line = json!({"id": "another", "enqueue": [{"input": {}}]}).to_string();
-    assert!(has_id(&line), "it says which job it answers");
-    let odd = of_process(Exit::Code(0), br#"{"enqueue": [{"input": {}, "kee": 1}]}"#, "", &Secrets::default());
-    let Err(HandlerError::Failed(report)) = odd else { panic!("it cannot be understood") };
-    assert!(report.message.contains("kee"), "{}", report.message);
+    assert!(has_id(&line, &job()), "it says which job it answers");
+    let odd = br#"{"n": 1, "enqueue": [{"input": {}}, {"input": {}, "kee": 1}]}"#;
+    let Err(HandlerError::Failed(report)) = of_process(Exit::Code(0), odd, "", &Secrets::default()) else {
+        panic!("it cannot be understood")
+    };
+    assert!(report.message.contains("task 1") && report.message.contains("kee"), "{}", report.message);
+    assert_eq!((report.reason, report.code.as_deref()), (Some(Reason::HandlerError), Some("bad_enqueue")));
+}
+
+#[test]
+fn fields_beside_the_jobs_of_a_line_are_its_result() {
+    let jobs = json!([{"input": {"n": 2}}]);
+    for (id, result) in [(json!(job().id), json!({"n": 1})), (json!("sku-7"), json!({"id": "sku-7", "n": 1}))] {
+        let line = json!({"id": id, "n": 1, "enqueue": jobs}).to_string();
+        let done = of_line(&line, &job(), "", &Secrets::default()).expect("an answer").expect("a result");
+        assert_eq!((done.result, done.handed_on.len()), (result, 1));
+        assert_eq!(has_id(&line, &job()), id == json!(job().id), "{id}");
+    }
+}
+
+#[test]
+fn last_line_is_the_result_if_only_it_is_json() {
+    let done = |stdout: &str| {
+        let done = of_process(Exit::Code(0), stdout.as_bytes(), "", &Secrets::default()).expect("a result");
+        (done.result, done.log)
+    };
+    assert_eq!(done("debug line\n{\"n\": 1}\n"), (json!({"n": 1}), Some("debug line".into())));
+    assert_eq!(done("a\n\nb\n3"), (json!(3), Some("a\n\nb".into())));
+    assert_eq!(done("1\nlog\n{\"n\": 1}\n"), (json!({"n": 1}), Some("1\nlog".into())));
+    assert_eq!(done("{\n  \"n\": 1\n}\n"), (json!({"n": 1}), None), "pretty-printed JSON is one result");
+    assert_eq!(done("{\"n\": 1}\n{\"n\": 2}\n"), (json!("{\"n\": 1}\n{\"n\": 2}"), None), "no line is a log");
+    assert_eq!(done("{\"n\": 1}\nthe end\n"), (json!("{\"n\": 1}\nthe end"), None));
+    let with_jobs =
+        of_process(Exit::Code(0), b"log\n{\"n\": 1, \"enqueue\": [{\"input\": {}}]}", "", &Secrets::default());
+    let with_jobs = with_jobs.expect("a result");
+    assert_eq!((with_jobs.handed_on.len(), with_jobs.log.as_deref()), (1, Some("log")));
 }
