@@ -69,15 +69,14 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// What a failed attempt means.
+    /// Decides what a failed attempt means. Only a failure that is about the target counts against it; an error of the user's
+    /// own code means that the target answered.
     pub fn of_failure(reason: Reason, disposition: Disposition, wait: Option<Duration>) -> Self {
         match (disposition, reason) {
             (Disposition::Hold, _) => Self::Hold(wait.unwrap_or_default()),
             (_, Reason::Blocked) => Self::Blocked,
             (_, reason) if reason.is_about_target() => Self::Failed,
-            (_, Reason::HandlerError | Reason::PoisonPill | Reason::PayloadExpired | Reason::Misconfigured) => {
-                Self::Silent
-            }
+            (_, Reason::PayloadExpired | Reason::Misconfigured) => Self::Silent,
             _ => Self::Answered,
         }
     }

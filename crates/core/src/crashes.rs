@@ -86,7 +86,14 @@ pub(crate) fn convict(policy: &Policy, job: &LeasedJob, report: FailureReport, e
     } else {
         Destination::Queue { due_at: ending.at + policy.retry.delay(tally.crashes, None, ending.chance) }
     };
-    Decision { destination, tally, failure: Some(failure), signal: Signal::Silent, kept: None, facts: Facts::default() }
+    Decision {
+        destination,
+        tally,
+        failure: Some(failure),
+        signal: Signal::Answered,
+        kept: None,
+        facts: Facts::default(),
+    }
 }
 
 #[cfg(test)]

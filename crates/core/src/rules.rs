@@ -124,6 +124,20 @@ pub fn classify(rules: &[Rule], report: &FailureReport) -> Verdict {
     }
 }
 
+/// Returns the reason that the breaker of the target counts.
+///
+/// An error of the user's code may hide the response that caused it: code that expects a page fails on a 503. If the report
+/// has the status of a failed target, that is the reason here, unless one of the user's rules decided.
+pub fn reason_of_target(rules: &[Rule], report: &FailureReport, verdict: Verdict) -> Reason {
+    let may_hide = matches!(verdict.reason, Reason::HandlerError | Reason::MalformedPayload | Reason::SchemaValidation);
+    if !may_hide || rules.iter().any(|rule| rule.matches(report)) {
+        return verdict.reason;
+    }
+    let status = FailureReport { http_status: report.http_status, ..FailureReport::default() };
+    let by_status = built_in::verdict(&status).map(|verdict| verdict.reason).filter(|reason| reason.is_about_target());
+    by_status.unwrap_or(verdict.reason)
+}
+
 /// A regular expression, matched in linear time.
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);

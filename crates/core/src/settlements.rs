@@ -18,7 +18,7 @@ use crate::payloads::Payload;
 use crate::policy::Policy;
 use crate::proxies;
 use crate::retry::RetryPolicy;
-use crate::rules::{Verdict, classify};
+use crate::rules::{Verdict, classify, reason_of_target};
 use crate::state::JobState;
 use crate::time::Timestamp;
 use crate::traffic::Facts;
@@ -268,7 +268,7 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
     }
     let signal = match report.hold {
         true => Signal::Hold(wait.unwrap_or_default()),
-        false => Signal::of_failure(verdict.reason, verdict.disposition, wait),
+        false => Signal::of_failure(reason_of_target(&policy.rules, &report, verdict), verdict.disposition, wait),
     };
     let failure = Some(record(job, report, verdict.reason, ending));
     if verdict.disposition == Disposition::Hold {

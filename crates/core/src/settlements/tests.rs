@@ -3,6 +3,7 @@
 use super::*;
 use crate::ids::{JobId, LeaseToken};
 use crate::retry::RetryPolicy;
+use crate::rules::Rule;
 use proptest::prelude::*;
 
 pub(crate) fn job(tally: Tally) -> LeasedJob {
@@ -87,6 +88,56 @@ fn an_automatic_replay_is_one_attempt_so_that_two_fit_under_the_total() {
         assert_eq!(decision.tally.attempts, attempts);
         tally = Tally { attempts_before: attempts, replays: tally.replays + 1, ..decision.tally };
     }
+}
+
+#[test]
+fn only_failures_about_the_target_count_against_it() {
+    let signal = |report| decide(&Policy::default(), &job(Tally::default()), Outcome::Failed(report), ending()).signal;
+    for reason in [Reason::Timeout, Reason::Network, Reason::Dns, Reason::Tls, Reason::RateLimited, Reason::ServerError]
+    {
+        assert_eq!(signal(FailureReport::new(reason, "x")), Signal::Failed, "{reason}");
+    }
+    assert_eq!(signal(FailureReport::new(Reason::NoCapacity, "x")), Signal::Failed);
+    assert_eq!(signal(FailureReport::new(Reason::Blocked, "x")), Signal::Blocked);
+    for reason in [Reason::HandlerError, Reason::SchemaValidation, Reason::MalformedPayload, Reason::NotFound] {
+        assert_eq!(signal(FailureReport::new(reason, "x")), Signal::Answered, "{reason}");
+    }
+    assert_eq!(signal(FailureReport::new(Reason::Misconfigured, "x")), Signal::Silent, "it was not asked");
+    let crash = Outcome::Crashed(FailureReport::message("SIGSEGV"));
+    assert_eq!(decide(&Policy::default(), &job(Tally::default()), crash, ending()).signal, Signal::Answered);
+}
+
+#[test]
+fn status_of_a_failed_target_counts_though_an_exception_hides_it() {
+    let hidden = |reason, status| FailureReport { http_status: Some(status), ..FailureReport::new(reason, "no price") };
+    let decide = |policy: &Policy, report| decide(policy, &job(Tally::default()), Outcome::Failed(report), ending());
+    for (status, signal) in
+        [(503, Signal::Failed), (403, Signal::Blocked), (404, Signal::Answered), (200, Signal::Answered)]
+    {
+        let decision = decide(&Policy::default(), hidden(Reason::HandlerError, status));
+        assert_eq!(decision.signal, signal, "{status}");
+        assert_eq!(decision.failure.map(|failure| failure.reason), Some(Reason::HandlerError), "the reason stays");
+    }
+    let said = decide(&Policy::default(), hidden(Reason::NotFound, 503));
+    assert_eq!(said.signal, Signal::Answered, "the handler knows better");
+    let rule = Rule { message: Some("no price".parse().expect("a pattern")), ..Rule::for_reason(Reason::HandlerError) };
+    let ruled = decide(&Policy { rules: vec![rule], ..Policy::default() }, hidden(Reason::HandlerError, 503));
+    assert_eq!(ruled.signal, Signal::Answered, "so does the user");
+}
+
+/// Of sixty jobs each fifth gets a 503, and the others die of the user's own error: their site is not put on hold.
+#[test]
+fn healthy_target_stays_open_though_the_users_code_fails() {
+    let policy = Policy::default();
+    let said = (0..60).map(|n| {
+        let (reason, status) = if n % 5 == 0 { (Reason::ServerError, Some(503)) } else { (Reason::HandlerError, None) };
+        let report = FailureReport { http_status: status, ..FailureReport::new(reason, "x") };
+        let signal = decide(&policy, &job(Tally::default()), Outcome::Failed(report), ending()).signal;
+        Said { signal, probe: false, at: Timestamp::from_millis(n), why: None }
+    });
+    let said: Vec<_> = said.collect();
+    let breaker = crate::breakers::fold(None, &said, &policy.breaker);
+    assert!(breaker.is_none_or(|breaker| breaker.state == crate::breakers::BreakerState::Closed));
 }
 
 #[test]
