@@ -31,7 +31,7 @@ fn died(proxy: &str) -> Outcome {
     let report = FailureReport::new(Reason::SchemaValidation, "no price").with_code("x");
     Outcome::Failed(FailureReport {
         proxy: Some(proxy.into()),
-        http_status: Some(403),
+        http_status: Some(404),
         stage: Some("fetch".into()),
         ..report
     })
@@ -58,7 +58,7 @@ pub async fn both_sides_are_counted_once(store: Shared) {
     let counts = counted(&store).await;
     assert_eq!(of(&counts, "proxy"), [one("p1", 1), one("p2", 1)]);
     assert_eq!(of(&counts, "target"), [one("shop.example", 2)]);
-    assert_eq!((of(&counts, "status"), of(&counts, "stage")), (vec![one("403", 2)], vec![one("fetch", 2)]));
+    assert_eq!((of(&counts, "status"), of(&counts, "stage")), (vec![one("404", 2)], vec![one("fetch", 2)]));
     assert_eq!((of(&counts, "rules"), of(&counts, "input.shop")), (vec![one("v1", 2)], vec![one("a", 2)]));
     let done = async || {
         let params = DoneIn { pipeline: pipeline(), hours: vec![at(5).hour()] };
