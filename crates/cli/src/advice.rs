@@ -59,6 +59,7 @@ fn way_out(error: &StoreError) -> &'static str {
         StoreError::NoReplay(_) => ": `redrive replay list` shows which there are",
         StoreError::CannotMigrate { why, .. } => way_out(why),
         StoreError::Emptied { .. }
+        | StoreError::Unsafe { .. }
         | StoreError::Unsupported { .. }
         | StoreError::ReadOnly { .. }
         | StoreError::Refused { .. }

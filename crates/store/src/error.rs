@@ -135,10 +135,18 @@ pub enum StoreError {
         /// Why not.
         why: String,
     },
-    /// The store was removed or replaced while it was open. What was settled since may be nowhere.
-    #[error("the store {place} was removed or replaced while it was in use")]
-    Gone {
+    /// Several processes could not use the store without losing what others write.
+    #[error("{place} cannot be used: {why}")]
+    Unsafe {
         /// Where.
+        place: String,
+        /// Why, and the way out.
+        why: String,
+    },
+    /// The store or its log was removed or replaced while it was open. What was settled since may be nowhere.
+    #[error("{place} was removed or replaced while it was in use")]
+    Gone {
+        /// The file.
         place: String,
     },
     /// The store is being copied to another: nothing is written to it meanwhile.
@@ -305,6 +313,7 @@ impl StoreError {
                 | Self::ReadOnly { .. }
                 | Self::Refused { .. }
                 | Self::NotAStore { .. }
+                | Self::Unsafe { .. }
                 | Self::Gone { .. }
                 | Self::BeingCopied { .. }
                 | Self::Unfinished { .. }

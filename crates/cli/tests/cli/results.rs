@@ -202,6 +202,27 @@ fn a_store_that_is_deleted_or_replaced_is_noticed() {
     }
 }
 
+/// Others begin a new log when one is taken away. What they write stays, whenever the worker with the old one ends.
+#[test]
+fn tasks_pushed_after_the_log_was_taken_away_are_kept() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"cat\"]\n");
+    sandbox.write("tasks.jsonl", "{\"n\":0}\n");
+    sandbox.redrive("push tasks.jsonl").expect(0);
+    let worker = sandbox.command().arg("work").stderr(Stdio::piped()).spawn().expect("started");
+    eventually("it works", || sandbox.ledger("p")["done"] == 1);
+    for ending in ["-wal", "-shm"] {
+        fs::remove_file(sandbox.path(&format!(".redrive/redrive.db{ending}"))).expect("removed");
+    }
+    for n in 1..=10 {
+        sandbox.write("more.jsonl", format!("{{\"n\":{n}}}\n"));
+        sandbox.redrive("push more.jsonl").expect(0);
+    }
+    ended(worker).expect(1).complains("redrive.db-wal was removed or replaced while it was in use");
+    assert_eq!(sandbox.ledger("p")["accepted"], 11);
+    sandbox.redrive("audit").expect(0);
+}
+
 /// Suspends a process while it does not write: the store would stay locked.
 fn suspend_between_writes(sandbox: &Sandbox, process: &Child) {
     let store = rusqlite::Connection::open(sandbox.path(".redrive/redrive.db")).expect("opened");

@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use super::SqliteStore;
 use super::connect;
 use super::fault::Fault;
-use super::identity::Identity;
+use super::identity::{Guarded, Identity};
 use super::schema;
 use super::view::View;
 use crate::contract::{Bell, Change, ChangeStore, Changes, Topic};
@@ -151,7 +151,7 @@ impl ChangeStore for SqliteStore {
 /// What the last look found.
 #[derive(Default)]
 struct Seen {
-    conn: Option<Connection>,
+    conn: Option<Guarded>,
     version: Option<i64>,
     /// What others have added to each counter.
     others: Option<Counters>,
@@ -177,7 +177,7 @@ impl Seen {
                 Some(conn) => conn,
                 None => {
                     self.version = None;
-                    connect::reader(&looks.view)?
+                    Guarded::new(connect::reader(&looks.view)?, looks.identity.clone())
                 }
             };
             let version = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use redrive_core::payloads::PayloadPlace;
 
+use super::presence::WORKERS;
 use super::schema;
 use super::view::{beside, has_log};
 use crate::error::{Result, StoreError};
@@ -51,7 +52,7 @@ fn log(path: &Path) -> Option<PathBuf> {
 }
 
 fn workers(path: &Path) -> Option<PathBuf> {
-    Some(beside(path, "-workers")).filter(|folder| folder.is_dir())
+    Some(beside(path, WORKERS)).filter(|folder| folder.is_dir())
 }
 
 /// The folder of payloads beside the store, if it has any and no other store beside it can have put them there.

@@ -2,7 +2,7 @@
 //!
 //! - `connect`: opening connections; `schema`: tables and their versions
 //! - `writer`: the one thread that writes, with group commit; `batch`: one of its transactions
-//! - `readers`: reading beside the writer; `identity`: whether the file is still the one at its path;
+//! - `readers`: reading beside the writer; `identity`: whether the file and its log are still the ones at their paths;
 //!   `changes`: noticing what other processes wrote; `view`: from where a store is read that cannot be written
 //! - `obstacles`: why a store cannot be written; `emptied`: what is left of one that was cut to nothing
 //! - `presence`: the lock files by which a dead worker is noticed at once
@@ -83,7 +83,7 @@ use self::batch::Batch;
 use self::changes::{Noticed, Watcher};
 use self::connect::{Patience, Place};
 use self::fault::Fault;
-use self::identity::Identity;
+use self::identity::{Guarded, Identity};
 use self::presence::Presence;
 use self::readers::Readers;
 use self::view::View;
@@ -107,6 +107,7 @@ impl SqliteStore {
     /// Opens the store in a file, and makes it and its folder if asked to.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
         emptied::refuse(path)?;
+        identity::refuse(path)?;
         match options.create {
             true => make_folder(path)?,
             false if !path.exists() => return Err(StoreError::Missing { place: path.display().to_string() }),
@@ -120,6 +121,10 @@ impl SqliteStore {
             prepared => prepared?,
         };
         let identity = Identity::of(path).map_err(|_| StoreError::Gone { place: path.display().to_string() })?;
+        if let Err(error) = identity::note_log(path) {
+            tracing::debug!(%error, "the log of another file would not be noticed here");
+        }
+        let conn = Guarded::new(conn, identity.clone());
         let noticed = Arc::<Noticed>::default();
         Ok(Self {
             location: Location::sqlite(path),
@@ -133,7 +138,7 @@ impl SqliteStore {
 
     /// Opens a store that cannot be written. It can be read; whatever would change it is refused with `why`.
     fn open_to_read(path: &Path, why: StoreError) -> Result<Self> {
-        let identity = Identity::of(path).map_err(|_| why.clone())?;
+        let identity = Identity::of_file(path).map_err(|_| why.clone())?;
         let open = || {
             let view = View::without_writing(path)?;
             schema::check_unwritable(&connect::reader(&view)?, path, why.clone())?;
@@ -156,6 +161,7 @@ impl SqliteStore {
         let patience = Patience::default();
         let conn = prepare(Place::Memory, (&path, Options::default()), &patience)?;
         let identity = Identity::none();
+        let conn = Guarded::new(conn, identity.clone());
         let noticed = Arc::<Noticed>::default();
         Ok(Self {
             location: Location::memory(),

@@ -12,13 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redrive_core::ids::WorkerId;
 
+use super::identity::note_log;
+use super::view::beside;
 use crate::host;
+
+/// Ends the name of the folder beside a store that the lock files are in.
+pub(super) const WORKERS: &str = "-workers";
 
 /// The workers of this process, and how to ask after those of others.
 #[derive(Clone)]
 pub(super) struct Presence {
-    /// `None` where no other process can reach the store.
-    folder: Option<PathBuf>,
+    /// The database. `None` where no other process can reach the store.
+    database: Option<PathBuf>,
     held: Arc<Mutex<HashMap<WorkerId, Option<File>>>>,
 }
 
@@ -26,13 +31,11 @@ impl Presence {
     /// Beside the database itself: whoever comes by another path or link finds the same folder.
     pub(super) fn beside(database: &Path) -> Self {
         let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
-        let mut folder = database.into_os_string();
-        folder.push("-workers");
-        Self { folder: Some(folder.into()), held: Arc::default() }
+        Self { database: Some(database), held: Arc::default() }
     }
 
     pub(super) fn single_process() -> Self {
-        Self { folder: None, held: Arc::default() }
+        Self { database: None, held: Arc::default() }
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<WorkerId, Option<File>>> {
@@ -40,7 +43,7 @@ impl Presence {
     }
 
     fn lock_file(&self, worker: WorkerId) -> Option<PathBuf> {
-        self.folder.as_ref().map(|folder| folder.join(format!("{worker}.lock")))
+        self.database.as_ref().map(|database| beside(database, WORKERS).join(format!("{worker}.lock")))
     }
 
     /// Shows that a worker of this process lives; says whether its death will be proven. It is not where there are no locks.
@@ -50,6 +53,9 @@ impl Presence {
             return Ok(true);
         };
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        self.database.as_deref().map_or(Ok(()), note_log).unwrap_or_else(|error| {
+            tracing::debug!(%error, "the log of another file would not be noticed here");
+        });
         loop {
             let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
             let locked = match file.lock() {
@@ -67,7 +73,7 @@ impl Presence {
 
     /// Shows again that a worker of this process lives, if it was not shown or its file was taken away.
     pub(super) fn stay(&self, worker: WorkerId) -> io::Result<bool> {
-        let held = self.held().get(&worker).map(|lock| lock.is_some() || self.folder.is_none());
+        let held = self.held().get(&worker).map(|lock| lock.is_some() || self.database.is_none());
         match (held, self.lock_file(worker)) {
             (Some(proven), None) => Ok(proven),
             (Some(proven), Some(path)) if path.exists() => Ok(proven),
@@ -89,7 +95,7 @@ impl Presence {
 
     /// What is known of a worker that has, or had, a lock on a running system.
     pub(super) fn of(&self, shown: &Shown) -> Known {
-        if self.held().get(&shown.worker).is_some_and(|lock| lock.is_some() || self.folder.is_none()) {
+        if self.held().get(&shown.worker).is_some_and(|lock| lock.is_some() || self.database.is_none()) {
             return Known::Alive;
         }
         let Some(boot) = shown.boot.as_deref() else { return Known::Unproven };

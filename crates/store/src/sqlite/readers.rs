@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connect;
 use super::fault::Fault;
-use super::identity::Identity;
+use super::identity::{Guarded, Identity};
 use super::view::View;
 use super::writer::{DuringCopy, Writer};
 use crate::erased::{Erased, erase, restore};
@@ -23,7 +23,7 @@ pub(super) struct Readers {
     path: PathBuf,
     view: View,
     identity: Identity,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    idle: Arc<Mutex<Vec<Guarded>>>,
     free: Arc<Semaphore>,
 }
 
@@ -53,12 +53,13 @@ impl Readers {
         }
     }
 
-    fn take(&self) -> Result<Connection, Fault> {
+    fn take(&self) -> Result<Guarded, Fault> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| connect::reader(&self.view), Ok)
+        let open = || Ok(Guarded::new(connect::reader(&self.view)?, self.identity.clone()));
+        idle.map_or_else(open, Ok)
     }
 
-    fn give_back(&self, conn: Connection) {
+    fn give_back(&self, conn: Guarded) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < KEPT_MAX {
             idle.push(conn);

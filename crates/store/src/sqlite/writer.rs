@@ -13,14 +13,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use redrive_core::ids::PipelineName;
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::batch::Batch;
 use super::changes::Noticed;
 use super::connect::Patience;
 use super::fault::Fault;
-use super::identity::Identity;
+use super::identity::{Guarded, Identity};
 use super::path_of;
 use crate::contract::Topic;
 use crate::erased::{Erased, erase, restore};
@@ -89,7 +88,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn start(
-        conn: Connection,
+        conn: Guarded,
         location: Location,
         patience: Patience,
         identity: Identity,
@@ -163,7 +162,7 @@ impl Drop for Writer {
 }
 
 struct Work {
-    conn: Connection,
+    conn: Guarded,
     patience: Patience,
     identity: Identity,
     location: Location,
@@ -255,7 +254,7 @@ impl Work {
         if pages < self.copied_pages {
             self.copied_pages = 0;
         }
-        if pages - self.copied_pages < CHECKPOINT_PAGES {
+        if pages - self.copied_pages < CHECKPOINT_PAGES || self.identity.check().is_err() {
             return;
         }
         let restart = pages >= RESTART_PAGES;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redrive_store::conformance::Fixture;
 use redrive_store::conformance::script::{
-    Shared, ada, assert_sound, at, attach, enqueue, job, lease_all, lease_one, listen, pipeline, plain,
+    Shared, ada, assert_sound, at, attach, enqueue, job, lease_all, lease_one, listen, pipeline, plain, try_enqueue,
 };
 use redrive_store::contract::{Change, Changes, Compact, DeadFilter, Topic};
 use redrive_store::contract::{FindLostLeases, SweepPayloads};
@@ -371,4 +371,84 @@ async fn compacting_gives_space_back() {
     assert_sound(&store).await;
     drop(store);
     assert_sound(&open(folder.path())).await;
+}
+
+/// SQLite finds the log by the name of the file: under another name it would not find what the first has acknowledged.
+#[test]
+fn file_with_two_names_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (one, other) = (folder.path().join("a.db"), folder.path().join("b.db"));
+    drop(SqliteStore::open(&one, Options::create()).expect("made"));
+    std::fs::hard_link(&one, &other).expect("linked");
+    for name in [&one, &other] {
+        let error = refusal(name, Options::create());
+        assert!(error.contains("2 names"), "{error}");
+    }
+    std::fs::remove_file(&other).expect("removed");
+    drop(SqliteStore::open(&one, Options::default()).expect("it has one name again"));
+    std::os::unix::fs::symlink(&one, &other).expect("linked");
+    drop(SqliteStore::open(&other, Options::default()).expect("a symbolic link is no name of its own"));
+}
+
+#[test]
+fn file_that_is_mounted_alone_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, mounted) = (folder.path().join("a.db"), folder.path().join("volume.db"));
+    drop(SqliteStore::open(&path, Options::create()).expect("made"));
+    std::fs::write(&mounted, "").expect("written");
+    let run = |program: &str, args: &[&Path]| {
+        std::process::Command::new(program).args(args).status().is_ok_and(|status| status.success())
+    };
+    assert!(run("mount", &[Path::new("--bind"), &path, &mounted]), "the tests mount files: run them as root");
+    let error = refusal(&mounted, Options::default());
+    assert!(run("umount", &[&mounted]));
+    assert!(error.contains("mount the folder, not the file"), "{error}");
+}
+
+/// The log has what was acknowledged last. Without it nothing more is acknowledged, and the file stays as it is.
+#[tokio::test]
+async fn log_that_is_taken_away_is_noticed() {
+    let (store, folder) = fresh().await;
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let path = folder.path().join("sub/redrive.db");
+    let before = std::fs::read(&path).expect("read");
+    std::fs::remove_file(path.with_extension("db-wal")).expect("removed");
+    let refused = try_enqueue(&store, vec![job(2, plain())], None).await;
+    assert!(matches!(&refused, Err(StoreError::Gone { place }) if place.ends_with("-wal")), "{refused:?}");
+    assert!(matches!(store.ledgers().await, Err(StoreError::Gone { .. })));
+    drop(store);
+    assert!(std::fs::read(&path).expect("read") == before, "who lost the log writes nothing to the file");
+}
+
+/// Leases all that is queued; says how many jobs that are.
+async fn lease_all_of(store: &Shared) -> usize {
+    attach(store, 9).await;
+    lease_all(store, 1_000, at(0)).await.jobs.len()
+}
+
+/// A file that is moved to where a store was finds the log of that store beside it.
+#[tokio::test]
+async fn log_of_another_store_is_refused() {
+    let (killed, folder) = fresh().await;
+    attach(&killed, 1).await;
+    enqueue(&killed, (1..=10).map(|n| job(n, plain())).collect()).await;
+    // As a kill leaves it: nobody copies the log into the file.
+    std::mem::forget(killed);
+    let path = folder.path().join("sub/redrive.db");
+    let other = folder.path().join("sub/other.db");
+    let store: Shared = Arc::new(SqliteStore::open(&other, Options::create()).expect("made"));
+    enqueue(&store, (21..=25).map(|n| job(n, plain())).collect()).await;
+    drop(store);
+    std::fs::rename(&other, &path).expect("moved");
+    let error = refusal(&path, Options::default());
+    assert!(error.contains("redrive.db-wal belongs to another file"), "{error}");
+    // The way out that was named is one.
+    for ending in ["-wal", "-shm"] {
+        let beside = |name: &str| folder.path().join(format!("sub/{name}{ending}"));
+        std::fs::rename(beside("redrive.db"), beside("moved.db")).expect("moved away");
+    }
+    let store = open(folder.path());
+    assert_eq!(lease_all_of(&store).await, 5);
+    assert_sound(&store).await;
 }
