@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -150,6 +151,29 @@ fn who_is_told_to_stop_gives_its_leases_back() {
 }
 
 /// It takes as long as jobs that were leased ahead wait for their turn: five seconds.
+/// The time that a worker has to end begins with the signal, whatever it waits for.
+#[test]
+fn worker_that_is_told_to_stop_ends_though_its_server_is_away() {
+    let script = "cat > /dev/null; touch begun; while [ ! -e go ]; do sleep 0.05; done; echo 1";
+    let (site, server) = Site::new(2, script);
+    site.command("push tasks.jsonl").output().expect("pushed");
+    let mut worker = site.start("work", "said");
+    eventually("they have begun", || site.sandbox.path("begun").exists());
+    server.kill();
+    site.sandbox.write("go", "");
+    eventually("it waits for the server", || site.sandbox.read("said").contains("waiting for"));
+    signal(&worker, Signal::TERM);
+    let told = Instant::now();
+    eventually("it ends", || worker.try_wait().expect("asked").is_some());
+    // 20 s for what runs, and a moment for the server to come back.
+    assert!(told.elapsed() < Duration::from_secs(40), "it took {:?}", told.elapsed());
+    assert!(site.sandbox.read("said").contains("they run again"), "{}", site.sandbox.read("said"));
+    let _server = Served::start(&site.sandbox, &site.address, &[]);
+    assert!(site.command("work --drain").output().expect("ran").status.success());
+    assert_eq!((site.count("done"), site.count("accepted")), (2, 2));
+    site.sandbox.assert_sound();
+}
+
 #[test]
 fn what_was_leased_ahead_by_who_is_stuck_is_done_by_another() {
     let script = "case $(cat) in

@@ -30,7 +30,7 @@ const TRIES_MAX: u32 = 3;
 const RESTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// How long running jobs may go on after a worker was told to stop.
-const GRACE: Duration = Duration::from_secs(20);
+pub(super) const GRACE: Duration = Duration::from_secs(20);
 
 /// How long the answer to a request for jobs is waited for by who is told to stop: what is leased by it goes back.
 const LAST_ANSWER: Duration = Duration::from_secs(lease::WAIT_SECS + 3);

@@ -16,6 +16,7 @@ mod settle;
 mod tries;
 
 use std::collections::{BTreeSet, HashMap};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -239,6 +240,12 @@ impl RemoteWorker {
             retired.cancelled().await;
             making_way.cancel();
         });
+        let (hurried, stopped) = (Arc::clone(&shared), stop.clone());
+        upkeep.spawn(async move {
+            stopped.cancelled().await;
+            tokio::time::sleep(lane::GRACE).await;
+            hurried.hurry.cancel();
+        });
         let mut lanes = JoinSet::new();
         let hands_on = |pipeline: &Pipeline| (pipeline.name().clone(), pipeline.hands_on_to().cloned().collect());
         let handing_on: Vec<_> = pipelines.iter().map(hands_on).collect();
@@ -248,7 +255,18 @@ impl RemoteWorker {
             lanes.spawn(lane.run(until.clone(), (ending.clone(), stop.clone())));
         }
         let mut ended = Ok(());
-        while let Some(lane) = lanes.join_next().await {
+        let mut given_up = pin!(shared.given_up_on());
+        loop {
+            let lane = tokio::select! {
+                lane = lanes.join_next() => lane,
+                () = &mut given_up => {
+                    lanes.shutdown().await;
+                    let left = shared.held().len();
+                    tracing::warn!(left, "the server does not answer: these tasks are not settled, they run again");
+                    break;
+                }
+            };
+            let Some(lane) = lane else { break };
             let lane = lane.unwrap_or_else(|panic| Err(Error::Internal(format!("a pipeline's work ended: {panic}"))));
             // A pipeline that cannot work, or waits in vain, keeps others from nothing.
             if !matches!(lane, Ok(()) | Err(Error::Held { .. } | Error::WaitedInVain(_))) {
@@ -269,6 +287,12 @@ impl Shared {
             Some(Operation::Try(id)) => format!("{}.{}.{id}", lease.job, lease.token),
             _ => lease.to_string(),
         }
+    }
+
+    /// Returns when a worker that hurries need not wait for its server any longer.
+    async fn given_up_on(&self) {
+        self.hurry.cancelled().await;
+        tokio::time::sleep(settle::LAST_MOMENT * 2).await;
     }
 
     /// Takes the worker off the server's list: it has nothing any more. One that does not answer forgets it by itself.

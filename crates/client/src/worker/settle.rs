@@ -24,7 +24,7 @@ const BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// How long who hurries waits for a server that is away.
-const LAST_MOMENT: Duration = Duration::from_secs(3);
+pub(super) const LAST_MOMENT: Duration = Duration::from_secs(3);
 
 #[derive(Deserialize)]
 struct Answer {
