@@ -62,7 +62,7 @@ fn tell(told: &BackedUp, json: bool, what: &str) -> Result<Exit> {
     let counted = format!("{what} {} tasks, {payloads}", told.tasks);
     match exit {
         Exit::Ok => out!("{} {counted}; every count agrees", paint(GOOD, "✓"))?,
-        _ => out!("{counted}; what is above was so in the store, and is in it")?,
+        _ => out!("{counted}; see the problems above")?,
     }
     Ok(exit)
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use crate::harness::{Sandbox, eventually};
 
@@ -61,6 +62,29 @@ fn a_backup_made_while_workers_work_has_every_task_once() {
             .flatten()
             .all(|entry| { !entry.file_name().to_string_lossy().starts_with(".tmp") })
     );
+}
+
+/// What a backup has begun to copy stays until it has ended.
+#[test]
+fn backup_is_whole_though_payloads_are_collected_meanwhile() {
+    let sandbox = sandbox(240);
+    sandbox.write("scrape.sh", "printf 'page %s' \"$REDRIVE_JOB\" > \"$REDRIVE_PAYLOAD\"; exit 65");
+    sandbox.redrive("run tasks.jsonl -j 8").expect(3);
+    sandbox.redrive("dead discard --pipeline p --why done --yes").expect(0);
+    let making = sandbox.command().args(["backup", "now.tar", "--json"]).stdout(Stdio::piped()).spawn();
+    let making = making.expect("started");
+    let mut removed = 0;
+    while removed < 240 {
+        let collected = sandbox.redrive("payload gc --grace 0s --json").expect(0).json();
+        removed += collected["unused"].as_u64().expect("a number");
+    }
+    let made = making.wait_with_output().expect("waited");
+    let told = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(made.status.success(), "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert!([0, 240].contains(&told["payloads"].as_u64().expect("a number")), "{told}");
+    elsewhere(&sandbox, &["restore", "now.tar"]).expect(0);
+    elsewhere(&sandbox, &["payload", "verify"]).expect(0);
 }
 
 #[test]

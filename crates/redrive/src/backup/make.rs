@@ -1,7 +1,7 @@
 //! Writing a backup while the store is in use: a snapshot of the store first, then the payloads that the snapshot knows.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek};
+use std::io::{self, BufWriter, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +36,11 @@ impl Setting {
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let beside = || NamedTempFile::new_in(folder).map_err(BackupError::io("write to", folder));
         let snapshot = beside()?;
+        // What the snapshot knows is there until the end.
+        let _held = match self.vault(&source)? {
+            Some(vault) => vault.hold_payloads().await?,
+            None => None,
+        };
         source.store().snapshot(snapshot.path()).await?;
 
         let vault = self.vault(&source)?;
@@ -97,8 +102,12 @@ impl Payloads<'_> {
             for payload in page.items {
                 whole.extend(self.look_at(&payload).await?);
             }
-            self.end.payloads += whole.len() as u64;
-            archive = archive.add(whole).await?;
+            let (written, (of_page, gone)) = archive.add(whole).await?;
+            archive = written;
+            self.end.payloads += of_page;
+            for place in gone {
+                self.note(format!("{place} was removed while the backup was made"));
+            }
             shown(self.end.payloads + self.end.broken, of);
             params.cursor = page.next;
             if params.cursor.is_none() {
@@ -122,11 +131,16 @@ impl Payloads<'_> {
             Err(error @ (VaultError::Missing(_) | VaultError::Damaged(_) | VaultError::OnItsWay { .. })) => error,
             Err(error) => return Err(error.into()),
         };
+        self.note(why.to_string());
+        Ok(None)
+    }
+
+    /// Notes a payload that is not in the archive.
+    fn note(&mut self, why: String) {
         self.end.broken += 1;
         if self.end.broken <= NAMED_MAX as u64 {
-            self.problems.push(why.to_string());
+            self.problems.push(why);
         }
-        Ok(None)
     }
 }
 
@@ -159,12 +173,23 @@ impl Archive {
             archive.json(HEAD, &head)?;
             archive.file(STORE, &snapshot)
         };
-        archive.run(begin).await
+        Ok(archive.run(begin).await?.0)
     }
 
-    async fn add(self, payloads: Vec<(PayloadPlace, PathBuf)>) -> Result<Self, Error> {
+    /// Adds payloads. Returns how many, and those whose files are gone by now.
+    async fn add(self, payloads: Vec<(PayloadPlace, PathBuf)>) -> Result<(Self, (u64, Vec<PayloadPlace>)), Error> {
         let add = move |archive: &mut Self| {
-            payloads.iter().try_for_each(|(place, path)| archive.file(&format!("{PAYLOADS}{place}"), path))
+            let (mut added, mut gone) = (0, Vec::new());
+            for (place, path) in payloads {
+                match File::open(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => gone.push(place),
+                    opened => {
+                        archive.opened(&format!("{PAYLOADS}{place}"), opened?)?;
+                        added += 1;
+                    }
+                }
+            }
+            Ok((added, gone))
         };
         self.run(add).await
     }
@@ -172,7 +197,7 @@ impl Archive {
     /// Writes the end, and gives the archive its name once all of it is on disk; says how long it is.
     async fn finish(self, end: &End, force: bool, taken: impl FnOnce() -> BackupError) -> Result<u64, Error> {
         let end = end.clone();
-        let archive = self.run(move |archive| archive.json(END, &end)).await?;
+        let (archive, ()) = self.run(move |archive| archive.json(END, &end)).await?;
         let to = Arc::clone(&archive.to);
         let unwritten = |error| BackupError::io("write", &to)(error);
         let mut file = archive.tar.into_inner().and_then(|out| Ok(out.into_inner()?)).map_err(unwritten)?;
@@ -181,7 +206,7 @@ impl Archive {
         match force {
             true => drop(file.persist(&to).map_err(|failed| unwritten(failed.error))?),
             false => drop(file.persist_noclobber(&to).map_err(|failed| match failed.error.kind() {
-                std::io::ErrorKind::AlreadyExists => taken(),
+                io::ErrorKind::AlreadyExists => taken(),
                 _ => unwritten(failed.error),
             })?),
         }
@@ -192,29 +217,32 @@ impl Archive {
         Ok(bytes)
     }
 
-    async fn run(
+    async fn run<T: Send + 'static>(
         mut self,
-        step: impl FnOnce(&mut Self) -> std::io::Result<()> + Send + 'static,
-    ) -> Result<Self, Error> {
+        step: impl FnOnce(&mut Self) -> io::Result<T> + Send + 'static,
+    ) -> Result<(Self, T), Error> {
         let to = Arc::clone(&self.to);
-        let run = move || step(&mut self).map(|()| self);
+        let run = move || step(&mut self).map(|done| (self, done));
         let ran = tokio::task::spawn_blocking(run).await.map_err(|error| Error::Internal(error.to_string()))?;
         Ok(ran.map_err(BackupError::io("write", &to))?)
     }
 
-    fn json(&mut self, name: &str, value: &impl serde::Serialize) -> std::io::Result<()> {
+    fn json(&mut self, name: &str, value: &impl serde::Serialize) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(value)?;
         self.entry(name, text.len() as u64, text.as_slice())
     }
 
+    fn file(&mut self, name: &str, path: &Path) -> io::Result<()> {
+        self.opened(name, File::open(path)?)
+    }
+
     /// Adds as much of a file as it has now.
-    fn file(&mut self, name: &str, path: &Path) -> std::io::Result<()> {
-        let file = File::open(path)?;
+    fn opened(&mut self, name: &str, file: File) -> io::Result<()> {
         let bytes = file.metadata()?.len();
         self.entry(name, bytes, file.take(bytes))
     }
 
-    fn entry(&mut self, name: &str, bytes: u64, from: impl Read) -> std::io::Result<()> {
+    fn entry(&mut self, name: &str, bytes: u64, from: impl Read) -> io::Result<()> {
         let mut header = tar::Header::new_gnu();
         header.set_size(bytes);
         // Only who made it may read what pages said.

@@ -1,6 +1,8 @@
 //! Removing what nothing refers to, of this store's payloads and of nothing else. Being killed in the middle leaves bytes
 //! without a row, which the next time finds.
 
+use std::fs::{File, TryLockError};
+use std::io;
 use std::time::Duration;
 
 use redrive_core::actors::Actor;
@@ -25,6 +27,13 @@ pub struct Collected {
     pub strays: u64,
     /// Stores that this one was copied from, whose payloads it reads and leaves alone.
     pub inherited: u64,
+    /// Whether a backup was being made, during which nothing is removed.
+    pub held: bool,
+}
+
+/// The right to remove some payloads.
+struct Removal {
+    _lock: Option<File>,
 }
 
 impl Vault {
@@ -41,16 +50,20 @@ impl Vault {
         goes_on: impl Fn() -> bool,
     ) -> Result<Collected, VaultError> {
         let now = self.clock.now();
-        let unused = self.sweep(now - grace, by, &goes_on).await?;
         let ids = self.store.store_ids().await?;
-        let inherited = ids.inherited.len() as u64;
-        let mut collected = Collected { unused, strays: 0, inherited };
+        let mut collected = Collected { inherited: ids.inherited.len() as u64, ..Collected::default() };
+        self.sweep(now - grace, by, &goes_on, &mut collected).await?;
         let unfinished_before = now - grace.max(UNFINISHED_GRACE);
         for id in ids.adopted.into_iter().chain([ids.own]) {
             let mut strays = self.strays(Some(id));
             while goes_on()
+                && !collected.held
                 && let Some(page) = strays.next().await?
             {
+                let Some(_removing) = self.begin_removal() else {
+                    collected.held = true;
+                    break;
+                };
                 collected.strays += self.remove_strays(page, now - grace, unfinished_before, &goes_on).await?;
             }
         }
@@ -76,9 +89,38 @@ impl Vault {
         Ok(unknown)
     }
 
-    async fn sweep(&self, before: Timestamp, by: &Actor, goes_on: impl Fn() -> bool) -> Result<u64, VaultError> {
-        let mut swept = 0;
+    /// Keeps all payloads of the vault's folder until the returned lock is dropped. Waits for a removal that is under way.
+    /// Returns nothing for a vault that is no folder, or where there are no locks.
+    pub(crate) async fn hold_payloads(&self) -> Result<Option<File>, VaultError> {
+        let Some(folder) = self.folder().and_then(|folder| File::open(folder).ok()) else { return Ok(None) };
+        let lock = move || folder.lock().map(|()| folder);
+        let locked =
+            tokio::task::spawn_blocking(lock).await.map_err(|error| self.io_failed(io::Error::other(error)))?;
+        Ok(locked.ok())
+    }
+
+    /// Allows one step of a removal, until the returned value is dropped. Returns nothing while somebody holds the payloads.
+    fn begin_removal(&self) -> Option<Removal> {
+        let folder = self.folder().and_then(|folder| File::open(folder).ok());
+        match folder.as_ref().map(File::try_lock_shared) {
+            Some(Err(TryLockError::WouldBlock)) => None,
+            // Where there are no locks, nobody can hold them.
+            None | Some(_) => Some(Removal { _lock: folder }),
+        }
+    }
+
+    async fn sweep(
+        &self,
+        before: Timestamp,
+        by: &Actor,
+        goes_on: impl Fn() -> bool,
+        collected: &mut Collected,
+    ) -> Result<(), VaultError> {
         while goes_on() {
+            let Some(_removing) = self.begin_removal() else {
+                collected.held = true;
+                break;
+            };
             let params = SweepPayloads { before, limit: BATCH, by: by.clone(), now: self.clock.now() };
             let places = self.store.sweep_payloads(params).await?;
             // Their rows are gone: what is not removed here is found as bytes that no row knows.
@@ -88,12 +130,12 @@ impl Vault {
                 }
                 self.delete(place).await?;
             }
-            swept += places.len() as u64;
+            collected.unused += places.len() as u64;
             if places.len() < BATCH as usize {
                 break;
             }
         }
-        Ok(swept)
+        Ok(())
     }
 
     /// Removes those that are old enough and that nobody can register any more.
@@ -155,6 +197,25 @@ mod tests {
         assert_eq!(files(), 3, "it looked once, and removed two");
         vault.collect(Duration::ZERO, &Actor::redrive()).await.expect("collected");
         assert_eq!(files(), 0, "what was left is found");
+    }
+
+    #[tokio::test]
+    async fn payloads_that_are_held_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let redrive = Redrive::open("memory:").await.expect("opened");
+        let vault = Vault::open(&folder.path().display().to_string(), &redrive).expect("a vault");
+        let mut capture = Capture::begin(9).expect("begun");
+        capture.write(&[1]).expect("written");
+        vault.save_for((None, true), capture, Response::default(), None).await.expect("kept");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let by = Actor::redrive();
+        let collect = || vault.collect(Duration::ZERO, &by);
+        let holding = vault.hold_payloads().await.expect("asked");
+        let collected = collect().await.expect("answered");
+        assert_eq!((collected.held, collected.unused, walk(folder.path())), (true, 0, 1));
+        drop(holding);
+        let collected = collect().await.expect("answered");
+        assert_eq!((collected.held, collected.unused, walk(folder.path())), (false, 1, 0));
     }
 
     fn walk(folder: &std::path::Path) -> usize {

@@ -17,6 +17,9 @@ pub async fn run(kept: &Kept, args: PayloadGcArgs) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     out!("{} unused payloads removed, and {} strays", collected.unused, collected.strays)?;
+    if collected.held {
+        out!("a backup is being made, which keeps the others: run it again when that has ended")?;
+    }
     if report.older_strays > 0 {
         out!(
             "{} files in the layout of older versions that no row of this store knows: left alone, they may be another store's",
