@@ -7,6 +7,7 @@
 //! blamed for that; but a worker whose process is [said to have died](RemoteWorker::died) leaves suspects, which run alone next.
 
 mod alone;
+mod late;
 mod settling;
 
 use std::collections::{HashMap, HashSet};
@@ -278,13 +279,13 @@ impl RemoteWorker {
         held: Vec<LeasedJob>,
     ) -> Result<Vec<BroughtBack>, Error> {
         let mut held: HashMap<Lease, LeasedJob> = held.into_iter().map(|job| (job.lease, job)).collect();
-        let (mut brought, mut taken) = (Vec::with_capacity(ended.len()), Vec::new());
+        let (mut brought, mut taken, mut late) = (Vec::with_capacity(ended.len()), Vec::new(), Vec::new());
         let again = self.settled_before(&ended, &held).await?;
         let mut settling = Settling::of(self, pipeline);
         for ended in ended {
             let lease = ended.lease;
-            let mine = held.remove(&lease).filter(|job| job.pipeline == pipeline.name);
-            brought.push(match mine {
+            brought.push(match held.remove(&lease) {
+                Some(job) if job.pipeline != pipeline.name => BroughtBack::Stale,
                 Some(job) => match settling.take(job, ended).await {
                     Ok(()) => {
                         taken.push(brought.len());
@@ -293,9 +294,13 @@ impl RemoteWorker {
                     Err(why) => BroughtBack::Unkept(why),
                 },
                 None if again.contains(&lease) => BroughtBack::Settled,
-                None => BroughtBack::Stale,
+                None => {
+                    late.push(ended);
+                    BroughtBack::Stale
+                }
             });
         }
+        self.keep_late(pipeline, late).await?;
         let answers = settling.settle().await?;
         for (place, answer) in taken.into_iter().zip(answers) {
             brought[place] = answer;

@@ -184,9 +184,14 @@ async fn a_worker_that_is_not_heard_of_loses_its_jobs_without_blame() {
     redrive.take_back(&[pipeline()]).await.expect("taken back");
     let still = worker.extend(&[pipeline()], jobs.iter().map(|job| job.lease).collect(), TTL).await.expect("extended");
     assert_eq!(still, [jobs[0].lease]);
-    let late = vec![ended(jobs[0].lease, Outcome::Done), ended(jobs[1].lease, Outcome::Done)];
+    let failed = Outcome::Failed(FailureReport::message("too late"));
+    let late = vec![ended(jobs[0].lease, Outcome::Done), ended(jobs[1].lease, failed)];
     let brought = worker.settle(&pipeline(), late).await.expect("answered");
     assert_eq!(brought, [BroughtBack::Settled, BroughtBack::Stale]);
+    let evidence = redrive.job(jobs[1].lease.job).await.expect("there").late;
+    assert_eq!((evidence.len(), evidence[0].worker, evidence[0].epoch), (1, worker.id(), jobs[1].lease.epoch));
+    let failure = evidence[0].failure.as_ref().expect("it is kept");
+    assert_eq!((failure.message.as_str(), failure.attempt), ("too late", 1));
     let again = leased(&worker, 1).await;
     assert_eq!((again[0].lease.job, again[0].tally.crashes, again[0].tally.suspect), (jobs[1].lease.job, 0, false));
 }
