@@ -78,7 +78,7 @@ fn what_nothing_refers_to_is_removed_and_nothing_else() {
     let sandbox = sandbox("");
     sandbox.redrive("run tasks.jsonl").expect(3);
     sandbox.run(&["dead", "discard", &id_of(&sandbox, 2), "--why", "test"]).expect(0);
-    let nothing = json!({"unused": 0, "strays": 0, "inherited": 0, "older_strays": 0});
+    let nothing = json!({"unused": 0, "strays": 0, "inherited": 0, "held": false, "older_strays": 0});
     assert_eq!(sandbox.redrive("payload gc --grace 0s --json").expect(0).json(), nothing);
     sandbox.run(&["dead", "discard", &id_of(&sandbox, 3), "--why", "test"]).expect(0);
     assert_eq!(sandbox.redrive("payload gc --json").expect(0).json()["unused"], 0, "what was wanted lately is spared");
@@ -111,7 +111,11 @@ fn a_missing_or_damaged_payload_is_never_an_empty_one() {
     let mut other = fs::OpenOptions::new().append(true).open(place(2)).expect("opened");
     other.write_all(b"and more").expect("written");
     sandbox.run(&["payload", "show", &id_of(&sandbox, 4)]).expect(1).complains("is not in the vault");
-    sandbox.run(&["payload", "show", &id_of(&sandbox, 2)]).expect(1).complains("is damaged");
+    let damaged = sandbox.run(&["payload", "show", &id_of(&sandbox, 2)]).expect(1).complains("is damaged");
+    assert_eq!(damaged.stdout, "", "nothing is shown of it");
+    sandbox.write("page.html", "mine");
+    sandbox.run(&["payload", "show", &id_of(&sandbox, 2), "--out", "page.html"]).expect(1);
+    assert_eq!(sandbox.read("page.html"), "mine", "nothing is written over");
     let verified = sandbox.redrive("payload verify").expect(5);
     assert!(verified.stdout.contains("0 payloads are whole, 2 are not"), "{}", verified.stdout);
 }

@@ -11,7 +11,6 @@ use redrive::Redrive;
 use redrive::vault::Vault;
 use redrive_client::Desk;
 use redrive_core::payloads::Payload;
-use tokio::io::AsyncWrite;
 
 use crate::args::PayloadCommand;
 use crate::exit::{Exit, usage};
@@ -48,13 +47,10 @@ impl Kept {
         Ok(Self { desk, vault })
     }
 
-    /// Writes the bytes of a payload that was found by a name.
-    async fn copy(&self, name: &str, payload: &Payload, out: &mut (impl AsyncWrite + Unpin)) -> Result<u64> {
-        Ok(self.desk.copy_payload(self.vault.as_ref(), (name, payload.hash), out).await?)
-    }
-
-    /// The same to a file.
+    /// Writes the bytes of a payload that was found by a name to a file. Returns an error if they are not those that were kept; some
+    /// may have been written by then.
     async fn write(&self, name: &str, payload: &Payload, file: std::fs::File) -> Result<u64> {
-        self.copy(name, payload, &mut tokio::fs::File::from_std(file)).await
+        let mut file = tokio::fs::File::from_std(file);
+        Ok(self.desk.copy_payload(self.vault.as_ref(), (name, payload.hash), &mut file).await?)
     }
 }

@@ -3,15 +3,11 @@
 //! A payload is hostile: on a terminal it is printed only if nothing in it would be obeyed there.
 
 use std::fs::File;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Seek, Write};
 use std::path::Path;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
 use redrive_core::hidden::is_hidden;
-use redrive_core::payloads::Payload;
-use tokio::io::AsyncWrite;
 
 use super::Kept;
 use crate::args::PayloadShowArgs;
@@ -25,16 +21,24 @@ pub async fn run(kept: &Kept, args: PayloadShowArgs) -> Result<Exit> {
         json::document(&payload)?;
         return Ok(Exit::Ok);
     }
+    // Nothing is shown of a payload that turns out to be damaged at its end.
+    let mut whole = tempfile::tempfile().context("cannot make a temporary file")?;
+    kept.write(&args.id, &payload, whole.try_clone()?).await?;
+    whole.rewind()?;
     match args.out.as_deref() {
         Some(path) if path != Path::new("-") => {
-            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            kept.write(&args.id, &payload, file).await?;
+            let unwritten = || format!("cannot write {}", path.display());
+            let mut file = File::create(path).with_context(unwritten)?;
+            io::copy(&mut whole, &mut file).with_context(unwritten)?;
         }
         forced => {
             if forced.is_none() && io::stdout().is_terminal() {
-                check(kept, &payload, &args.id).await?;
+                check(&mut whole, &args.id)?;
+                whole.rewind()?;
             }
-            kept.copy(&args.id, &payload, &mut tokio::io::stdout()).await?;
+            let mut stdout = io::stdout().lock();
+            io::copy(&mut whole, &mut stdout)?;
+            stdout.flush()?;
         }
     }
     if payload.truncated {
@@ -45,9 +49,9 @@ pub async fn run(kept: &Kept, args: PayloadShowArgs) -> Result<Exit> {
 }
 
 /// Refuses what a terminal would obey, or cannot show.
-async fn check(kept: &Kept, payload: &Payload, id: &str) -> Result<()> {
+fn check(payload: &mut File, id: &str) -> Result<()> {
     let mut reader = Reader::default();
-    kept.copy(id, payload, &mut reader).await?;
+    io::copy(payload, &mut reader)?;
     match reader.is_plain() {
         true => Ok(()),
         false => Err(usage(format!(
@@ -92,20 +96,16 @@ impl Reader {
     }
 }
 
-impl AsyncWrite for Reader {
-    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+impl Write for Reader {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.refused {
             self.read(bytes);
         }
-        Poll::Ready(Ok(bytes.len()))
+        Ok(bytes.len())
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
