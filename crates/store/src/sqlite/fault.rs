@@ -49,7 +49,7 @@ impl Fault {
         let place = path.display().to_string();
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::busy(place),
-            Some(ErrorCode::DiskFull) => StoreError::DiskFull { place },
+            Some(ErrorCode::DiskFull) => obstacles::full(path),
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 obstacles::refusal(path, &error.to_string())
             }

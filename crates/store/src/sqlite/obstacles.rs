@@ -4,7 +4,10 @@ use std::path::Path;
 
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 
+use super::view::beside;
 use crate::error::StoreError;
+
+const MIB: u64 = 1024 * 1024;
 
 /// Free space below which not even the index of the write-ahead log fits, in bytes.
 const FREE_BYTES_MIN: u64 = 64 * 1024;
@@ -19,7 +22,7 @@ pub(super) fn of(path: &Path) -> Option<StoreError> {
         return read_only("it is on a read-only file system");
     }
     if disk.f_bavail.saturating_mul(disk.f_frsize) < FREE_BYTES_MIN {
-        return Some(StoreError::DiskFull { place: place() });
+        return Some(full(path));
     }
     if path.exists() && access(path, Access::WRITE_OK).is_err() {
         return read_only("this user may not write the file");
@@ -28,6 +31,17 @@ pub(super) fn of(path: &Path) -> Option<StoreError> {
         return read_only("this user may not write its folder, where its write-ahead log goes");
     }
     None
+}
+
+/// The error of a full disk. Names the log if it has a part in it.
+pub(super) fn full(path: &Path) -> StoreError {
+    let log = beside(path, "-wal");
+    let bytes = std::fs::metadata(&log).map_or(0, |found| found.len());
+    let place = match bytes / MIB {
+        0 => path.display().to_string(),
+        mib => format!("{} (its log {} has {mib} MiB)", path.display(), log.display()),
+    };
+    StoreError::DiskFull { place }
 }
 
 /// The same, or `why` if it cannot be told.

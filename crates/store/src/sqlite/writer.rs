@@ -20,6 +20,7 @@ use super::changes::Noticed;
 use super::connect::Patience;
 use super::fault::Fault;
 use super::identity::{Guarded, Identity};
+use super::ledger::free_bytes;
 use super::path_of;
 use crate::contract::Topic;
 use crate::erased::{Erased, erase, restore};
@@ -34,6 +35,12 @@ const CHECKPOINT_PAGES: i32 = 2_000;
 
 /// Pages after which the log should be begun anew.
 const RESTART_PAGES: i32 = 16_000;
+
+/// Pages by which the log grows before it is looked how much room there is.
+const LOOK_PAGES: i32 = 64;
+
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4_096;
 
 /// Treatment of an operation while the store is being copied.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -207,7 +214,11 @@ impl Work {
             {
                 tracing::error!(%error, "a failed transaction could not be rolled back");
             }
-            fault.into_store_error(path_of(&self.location))
+            let error = fault.into_store_error(path_of(&self.location));
+            if matches!(error, StoreError::DiskFull { .. }) {
+                self.copy_log("TRUNCATE");
+            }
+            error
         })
     }
 
@@ -248,21 +259,43 @@ impl Work {
     }
 
     /// Copies the log into the database between two groups, when nobody waits for an answer. A log that has grown long
-    /// is begun anew, unless a reader is still in it: nobody is made to wait for that.
+    /// is begun anew, unless a reader is still in it: nobody is made to wait for that. On a disk with little room it is cut
+    /// to nothing before it takes half of the room that the database needs to take it in.
     fn checkpoint(&mut self) {
         let pages = self.log_pages.load(Ordering::Relaxed);
         if pages < self.copied_pages {
             self.copied_pages = 0;
         }
-        if pages - self.copied_pages < CHECKPOINT_PAGES || self.identity.check().is_err() {
+        let grown = pages - self.copied_pages;
+        if grown < LOOK_PAGES {
             return;
         }
-        let restart = pages >= RESTART_PAGES;
-        let mode = if restart { "PRAGMA wal_checkpoint(RESTART)" } else { "PRAGMA wal_checkpoint(PASSIVE)" };
-        if let Err(error) = self.patience.short(|| self.conn.query_row(mode, [], |_| Ok(()))) {
-            tracing::debug!(%error, "checkpoint put off");
+        let room = self.room_pages();
+        if pages >= room {
+            self.copy_log("TRUNCATE");
+        } else if grown >= CHECKPOINT_PAGES {
+            self.copy_log(if pages >= RESTART_PAGES { "RESTART" } else { "PASSIVE" });
+        } else {
+            return;
         }
         // What could not be copied now is tried again when the log has grown some more.
         self.copied_pages = pages;
+    }
+
+    /// How many pages the log may have, by the free space of the disk.
+    fn room_pages(&self) -> i32 {
+        let free = self.location.file().and_then(free_bytes);
+        free.map_or(i32::MAX, |free| i32::try_from(free / PAGE_BYTES / 2).unwrap_or(i32::MAX))
+    }
+
+    fn copy_log(&mut self, mode: &str) {
+        // A log that is not the store's any more would be written over what others have put there.
+        if self.identity.check().is_err() {
+            return;
+        }
+        let copy = format!("PRAGMA wal_checkpoint({mode})");
+        if let Err(error) = self.patience.short(|| self.conn.query_row(&copy, [], |_| Ok(()))) {
+            tracing::debug!(%error, "checkpoint put off");
+        }
     }
 }

@@ -390,6 +390,34 @@ fn file_with_two_names_is_refused() {
     drop(SqliteStore::open(&other, Options::default()).expect("a symbolic link is no name of its own"));
 }
 
+/// The log is bounded by the room that there is, so that it does not keep a disk full.
+#[tokio::test]
+async fn log_leaves_room_on_a_small_disk() {
+    let disk = tempfile::tempdir().expect("a folder");
+    let run = |program: &str, args: &[&str]| {
+        let status = std::process::Command::new(program).args(args).arg(disk.path()).status();
+        assert!(status.is_ok_and(|status| status.success()), "the tests mount disks: run them as root");
+    };
+    run("mount", &["-t", "tmpfs", "-o", "size=12m", "tmpfs"]);
+    let store = open(disk.path());
+    let (mut longest, mut accepted) = (0, 0);
+    let full = loop {
+        let jobs = (1..=20).map(|n| job(accepted + n, serde_json::json!({"page": "x".repeat(4_000)}))).collect();
+        match try_enqueue(&store, jobs, None).await {
+            Ok(_) => accepted += 20,
+            Err(error) => break error,
+        }
+        let log = std::fs::metadata(disk.path().join("sub/redrive.db-wal")).expect("there").len();
+        longest = longest.max(log);
+    };
+    assert!(matches!(full, StoreError::DiskFull { .. }), "{full}");
+    assert!(longest < 5 * 1024 * 1024, "the log had {longest} bytes");
+    assert!(accepted * 4_000 > 6 * 1024 * 1024, "only {accepted} jobs found room");
+    assert_sound(&store).await;
+    drop(store);
+    run("umount", &["-l"]);
+}
+
 #[test]
 fn file_that_is_mounted_alone_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
