@@ -27,6 +27,8 @@ pub(crate) enum Trouble {
     Evidence,
     /// Results cannot be written.
     Sink,
+    /// There is no room for results. It is waited for, as the store waits for room.
+    Room,
 }
 
 /// For how long a worker puts up with what does not get better.
@@ -68,6 +70,9 @@ impl Holds {
     pub(super) fn given_up(&self, pipeline: &PipelineName, patience: &Patience) -> Option<Hold> {
         let (trouble, hold) = self.held().get(pipeline).cloned()?;
         let worked = self.has_worked(pipeline, trouble);
+        if worked && trouble == Trouble::Room {
+            return None;
+        }
         let tries_max = if worked { patience.tries_max? } else { patience.tries_max?.min(1) };
         (hold.tries >= tries_max).then_some(hold)
     }
@@ -76,7 +81,11 @@ impl Holds {
     fn has_worked(&self, pipeline: &PipelineName, trouble: Trouble) -> bool {
         let worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner);
         let knows = |trouble| worked.contains(&(pipeline.clone(), trouble));
-        knows(trouble) || (trouble == Trouble::Evidence && knows(Trouble::Handler))
+        match trouble {
+            Trouble::Evidence => knows(Trouble::Evidence) || knows(Trouble::Handler),
+            Trouble::Room => knows(Trouble::Sink),
+            known => knows(known),
+        }
     }
 
     /// How many of `free` jobs a pipeline may run at once: all, or one to see, or none.
@@ -111,6 +120,7 @@ impl Holds {
         let mut held = self.held();
         let over = |(known, hold): &(Trouble, Hold)| match (known, trouble) {
             (Trouble::Evidence, Trouble::Handler) => hold.is_past_for(begun_at),
+            (Trouble::Room, Trouble::Sink) => hold.is_over_for(begun_at),
             _ => *known == trouble && hold.is_over_for(begun_at),
         };
         let goes_on = held.get(pipeline).is_some_and(over);

@@ -1,5 +1,6 @@
 //! Settling in batches: results are written first, then everything that has ended meanwhile is settled at once.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -75,6 +76,12 @@ struct Decided {
     handed_on: Vec<HandedJob>,
     good: Option<Box<GoodPage>>,
     shape: Option<String>,
+}
+
+/// Whether results could not be written because the disk is full.
+fn is_full(error: &Error) -> bool {
+    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    matches!(error, Error::Sink { source, .. } if full.contains(&source.kind()))
 }
 
 /// A handle to the task that settles the jobs of one pipeline.
@@ -256,7 +263,8 @@ impl Settling {
                 }
                 Err(error) => error,
             };
-            let hold = self.context.hold_pipeline(&self.pipeline.name, Trouble::Sink, with_sources(&error));
+            let trouble = if is_full(&error) { Trouble::Room } else { Trouble::Sink };
+            let hold = self.context.hold_pipeline(&self.pipeline.name, trouble, with_sources(&error));
             if holds.given_up(&self.pipeline.name, &self.patience).is_some() {
                 return false;
             }

@@ -337,6 +337,54 @@ async fn results_that_cannot_be_written_for_a_while_are_not_worked_out_again() {
     assert_sound(&redrive).await;
 }
 
+/// Writes the first result, then has no room until it is mended.
+struct Full {
+    moody: Moody,
+    first: AtomicU32,
+}
+
+#[async_trait::async_trait]
+impl Sink for Full {
+    async fn write(&self, results: &[JobResult]) -> Result<(), Error> {
+        if self.first.fetch_add(1, Ordering::Relaxed) > 0 && !self.moody.mended.is_cancelled() {
+            let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(Error::Sink { place: "nowhere".into(), source });
+        }
+        self.moody.written.lock().expect("unpoisoned").extend(results.iter().cloned());
+        Ok(())
+    }
+}
+
+/// Whoever works until nothing is left gives up what cannot be written, but a full disk is waited for as it is for the store.
+#[tokio::test]
+async fn room_for_results_is_waited_for() {
+    let (redrive, clock) = redrive();
+    let moody = Moody::default();
+    let pipeline = Pipeline::new("p", |job: Job| async move { Ok(job.input["n"].clone()) }).expect("a pipeline");
+    let pipeline = pipeline.concurrency(1).sink(Full { moody: moody.clone(), first: AtomicU32::new(0) });
+    redrive.enqueue(&pipeline, (0..5).map(|n| json!({"n": n}))).await.expect("accepted");
+    let working = tokio::spawn({
+        let (redrive, pipeline) = (redrive.clone(), pipeline.clone());
+        async move { redrive.drain(pipeline).await }
+    });
+    eventually("it was tried often", async || {
+        clock.advance(Duration::from_secs(60));
+        let workers = redrive.store().list_workers().await.expect("listed");
+        workers.first().and_then(|worker| worker.holds.first()).is_some_and(|hold| hold.tries > 5)
+    })
+    .await;
+    assert!(!working.is_finished(), "it waits");
+    moody.mended.cancel();
+    eventually("it ends", async || {
+        clock.advance(Duration::from_secs(60));
+        working.is_finished()
+    })
+    .await;
+    assert_eq!(working.await.expect("no panic").expect("drained").done, 5);
+    assert_eq!(moody.written.lock().expect("unpoisoned").len(), 5, "each is written once");
+    assert_sound(&redrive).await;
+}
+
 #[tokio::test]
 async fn a_target_that_stays_away_is_not_waited_for_without_end() {
     let (redrive, clock) = redrive();

@@ -73,14 +73,17 @@ pub async fn drive(
         letters.look(redrive, &counter).await?;
     }
     counter.finish();
-    worked?;
-    let replay = redrive.find_replay(which).await?;
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let command = if words.is_empty() {
         String::new()
     } else {
         format!("{} -- {}", if args.pure { " --pure" } else { "" }, words.join(" "))
     };
+    if let Err(error) = worked {
+        say!("{} go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"));
+        return Err(error.into());
+    }
+    let replay = redrive.find_replay(which).await?;
     if letters.is_none() || replay.progress.total > 1 || replay.state == ReplayState::Paused {
         summarise(redrive, &replay, (&command, letters.is_none())).await?;
     }
