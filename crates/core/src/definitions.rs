@@ -5,8 +5,9 @@
 
 mod commands;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -79,6 +80,35 @@ pub struct Definition {
     /// The command that was given in place of what the configuration says, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<KeptCommand>,
+    /// The file that results went to when it was last worked on with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<ResultsFile>,
+}
+
+impl Definition {
+    /// A definition of which only the version is known.
+    pub const fn of_version(version: DefinitionVersion) -> Self {
+        Self { version, text: String::new(), command: None, results: None }
+    }
+}
+
+/// The file that results of a pipeline are appended to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ResultsFile {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Whether only the result is written of each job, without what it was about.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bare: bool,
+}
+
+/// Finds the files that results of jobs went to that were last tried with these versions, of what is kept of each version.
+pub fn results_of(
+    versions: &[Option<DefinitionVersion>],
+    kept: impl IntoIterator<Item = (DefinitionVersion, ResultsFile)>,
+) -> BTreeSet<ResultsFile> {
+    let meant = |version: &DefinitionVersion| versions.iter().flatten().any(|wanted| wanted == version);
+    kept.into_iter().filter(|(version, _)| meant(version)).map(|(_, file)| file).collect()
 }
 
 /// The versions that the pipelines of a replay are to have. One that is not named may have any.
@@ -116,7 +146,12 @@ pub fn define(section: &Value, files: &BTreeMap<String, String>, secrets: &Secre
     if let Some(command) = shown["pipeline"].get_mut("command") {
         shorten_command(command, secrets);
     }
-    Definition { version: DefinitionVersion(digits(&whole.to_string())), text: format!("{shown:#}"), command: None }
+    Definition {
+        version: DefinitionVersion(digits(&whole.to_string())),
+        text: format!("{shown:#}"),
+        command: None,
+        results: None,
+    }
 }
 
 /// A pipeline's section as people may see it, whole: of secrets and variables only what they are taken from.

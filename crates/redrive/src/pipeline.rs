@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::definitions::{Definition, DefinitionVersion, Pins, fits};
+use redrive_core::definitions::{Definition, DefinitionVersion, Pins, ResultsFile, fits};
 use redrive_core::hand_on::Receivers;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::{Input, field};
@@ -188,7 +188,7 @@ impl Pipeline {
     pub fn run_elsewhere(mut self, version: Option<DefinitionVersion>, from_saved: bool) -> Self {
         let secrets = self.handler.secrets().cloned().unwrap_or_default();
         (self.handler, self.isolated) = (Arc::new(Elsewhere::masking(secrets).by_worker(from_saved)), None);
-        self.definition = version.map(|version| Definition { version, text: String::new(), command: None });
+        self.definition = version.map(Definition::of_version);
         self
     }
 
@@ -250,12 +250,20 @@ impl Pipeline {
 
     /// The same with a version of its definition: jobs record it, and replays are pinned to it.
     pub fn defined(self, version: DefinitionVersion) -> Self {
-        self.described(Definition { version, text: String::new(), command: None })
+        self.described(Definition::of_version(version))
     }
 
     /// The same with a definition that people can read.
     pub fn described(mut self, definition: Definition) -> Self {
         self.definition = Some(definition);
+        self
+    }
+
+    /// The same, whose results go to a file: that is remembered with its definition.
+    pub fn results_to(mut self, file: ResultsFile) -> Self {
+        if let Some(definition) = &mut self.definition {
+            definition.results = Some(file);
+        }
         self
     }
 

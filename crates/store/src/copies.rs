@@ -77,7 +77,7 @@ pub const PARTS: &[Part] = parts! {
         forgotten_recovered: Int, forgotten_discarded: Int;
     "rounds" round [pipeline: Int, name: Text] begun_at: Int, grown_at: Int, accepted: Int, queued: Int, leased: Int, done: Int,
         dead: Int, discarded: Int, forgotten_done: Int, forgotten_discarded: Int;
-    "definitions" definition [pipeline: Text, version: Text] first_seen: Int, last_seen: Int, text: Text;
+    "definitions" definition [pipeline: Text, version: Text] first_seen: Int, last_seen: Int, text: Text, results: Text;
     "commands" kept_command [pipeline: Text, version: Text, command: Text];
     "task files" task_file [pipeline: Int, hash: Text];
     "payloads" payload [hash: Bytes] place: Text, store: Text, size_bytes: Int, stored_bytes: Int, created_at: Int,

@@ -130,7 +130,7 @@ pub struct DriveArgs {
     /// Leave the work to `redrive work`
     #[arg(long)]
     pub detach: bool,
-    /// Append results to a file instead of where the pipeline says
+    /// Append results to this file instead of where they went before
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

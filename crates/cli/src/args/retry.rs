@@ -33,7 +33,7 @@ pub struct RetryArgs {
     pub why: Option<String>,
     #[command(flatten)]
     pub mode: ModeArgs,
-    /// Append results to a file instead of where the pipeline says
+    /// Append results to this file instead of where they went before
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

@@ -18,7 +18,7 @@ pub struct WorkArgs {
     #[arg(long, value_name = "TIME|forever", default_value = "10m", requires = "drain",
           value_parser = redrive::config::units::wait)]
     pub max_wait: redrive::config::units::Wait,
-    /// Append results to a file instead of printing them
+    /// Append results to this file; without it they go where they went before, or are printed
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

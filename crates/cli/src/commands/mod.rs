@@ -21,6 +21,7 @@ mod pipeline;
 mod push;
 mod replay;
 mod report;
+mod results;
 mod retry;
 mod round;
 mod run;

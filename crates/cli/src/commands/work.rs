@@ -1,20 +1,22 @@
 //! `redrive work`: works on pipelines without end, or until nothing is left to do.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use redrive::config::{Followed, Overrides, Setting as Configured, with_vault};
+use redrive::config::{Followed, KeptFor, Overrides, Setting as Configured, with_vault};
 use redrive::sink::JsonLines;
 use redrive::vault::Vault;
 use redrive::worker::{Until, Worker};
 use redrive::{CancellationToken, Pipeline, Redrive};
 use redrive_client::Desk;
 use redrive_client::worker::AnyWorker;
+use redrive_core::definitions::ResultsFile;
 use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
 
-use super::{signals, waiting};
+use super::{results, signals, waiting};
 use crate::args::WorkArgs;
 use crate::exit::Exit;
 use crate::output::paint::{WAITING, paint};
@@ -31,7 +33,7 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
             let (worker, names) = worker(setting, redrive, asked).await?;
             (AnyWorker::Here(worker), names)
         }
-        Desk::There(_) => remote_worker(setting, &desk, asked)?,
+        Desk::There(_) => remote_worker(setting, &desk, asked).await?,
     };
     let names: Vec<_> = names.iter().map(PipelineName::as_str).collect();
     let (until, worker) = match args.drain {
@@ -68,7 +70,8 @@ impl Asked {
 pub async fn worker(setting: &Configured, redrive: &Redrive, asked: Asked) -> Result<(Worker, Vec<PipelineName>)> {
     setting.warn_without_vault();
     let vault = setting.vault(redrive)?;
-    let made = Arc::new(Made { asked, vault });
+    let files = files(setting, &Desk::Here(redrive.clone()), &asked).await?;
+    let made = Arc::new(Made { asked, vault, files });
     let (again, alike) = (Arc::clone(&made), setting.clone());
     let watched = redrive.alerts().clone();
     let again = move |changed: &Configured| {
@@ -89,8 +92,9 @@ pub async fn worker(setting: &Configured, redrive: &Redrive, asked: Asked) -> Re
 }
 
 /// The same for a server.
-fn remote_worker(setting: &Configured, desk: &Desk, asked: Asked) -> Result<(AnyWorker, Vec<PipelineName>)> {
-    let made = Arc::new(Made { asked, vault: None });
+async fn remote_worker(setting: &Configured, desk: &Desk, asked: Asked) -> Result<(AnyWorker, Vec<PipelineName>)> {
+    let files = files(setting, desk, &asked).await?;
+    let made = Arc::new(Made { asked, vault: None, files });
     let of = |made: &Made, setting: &Configured| -> Result<Vec<Pipeline>> {
         Ok(made.of(setting)?.into_iter().map(Pipeline::saved_elsewhere).collect())
     };
@@ -108,6 +112,20 @@ fn remote_worker(setting: &Configured, desk: &Desk, asked: Asked) -> Result<(Any
 struct Made {
     asked: Asked,
     vault: Option<Vault>,
+    /// The files that results go to, as far as one was named when the worker began or in an earlier command.
+    files: BTreeMap<PipelineName, ResultsFile>,
+}
+
+/// The files that results go to, named now or in earlier commands.
+async fn files(setting: &Configured, desk: &Desk, asked: &Asked) -> Result<BTreeMap<PipelineName, ResultsFile>> {
+    let mut files = BTreeMap::new();
+    for (pipeline, configured) in setting.pipelines(&asked.named, &asked.said)? {
+        let (said, of) = (asked.out.clone().or(configured), (KeptFor::Version(pipeline.definition()), false));
+        if let Some(file) = results::file(setting, desk, pipeline.name(), said, of).await? {
+            files.insert(pipeline.name().clone(), file);
+        }
+    }
+    Ok(files)
 }
 
 impl Made {
@@ -115,8 +133,16 @@ impl Made {
         let pipelines = setting.pipelines(&self.asked.named, &self.asked.said)?;
         let alone = pipelines.len() == 1;
         let complete = |(pipeline, out): (Pipeline, Option<PathBuf>)| {
-            let sink = sink(setting.results(self.asked.out.clone().or(out))?, alone)?;
-            Ok(with_vault(pipeline, self.vault.as_ref()).sink(sink))
+            let known = self.files.get(pipeline.name());
+            let said = setting.results(self.asked.out.clone().or(out))?;
+            let file = match said.map(|path| std::path::absolute(&path).unwrap_or(path)) {
+                Some(path) => {
+                    Some(ResultsFile { bare: known.is_some_and(|file| file.bare && file.path == path), path })
+                }
+                None => known.cloned(),
+            };
+            let sink = sink(file.as_ref(), alone)?;
+            Ok(results::written(setting, with_vault(pipeline, self.vault.as_ref()), file.as_ref(), sink))
         };
         pipelines.into_iter().map(complete).collect()
     }
@@ -124,13 +150,13 @@ impl Made {
 
 /// Where results go: to a file, or to standard output. One of several pipelines whose file cannot be opened is held when it
 /// has something to write, and the others go on.
-fn sink(out: Option<PathBuf>, alone: bool) -> Result<JsonLines> {
-    let Some(path) = out else { return Ok(JsonLines::stdout()) };
-    match JsonLines::append(&path) {
+fn sink(file: Option<&ResultsFile>, alone: bool) -> Result<JsonLines> {
+    let Some(file) = file else { return Ok(JsonLines::stdout()) };
+    match JsonLines::append(&file.path) {
         Err(error) if !alone => {
             tracing::warn!(error = %with_sources(&error), "results cannot be written for now");
-            Ok(JsonLines::append_later(&path))
+            Ok(JsonLines::append_later(&file.path).form(results::form(file)))
         }
-        opened => Ok(opened?),
+        opened => Ok(opened.map_err(|error| results::unopened(&error))?.form(results::form(file))),
     }
 }

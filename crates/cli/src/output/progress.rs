@@ -1,7 +1,6 @@
 //! Progress of a run: a bar on a terminal, a plain line now and then otherwise. Both on standard error.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -75,9 +74,8 @@ impl Progress {
     }
 
     /// Where results go, and what is written of them: to a file, or to standard output beside the bar.
-    pub fn sink(&self, out: Option<PathBuf>, form: ResultForm) -> Result<Box<dyn Sink>, redrive::Error> {
-        let counted = CountedResults { sink: sink(out, form)?, without_result: Arc::clone(&self.without_result) };
-        Ok(Box::new(counted))
+    pub fn sink(&self, file: Option<JsonLines>, form: ResultForm) -> Box<dyn Sink> {
+        Box::new(CountedResults { sink: sink(file, form), without_result: Arc::clone(&self.without_result) })
     }
 
     /// How many results had nothing in them so far.
@@ -143,8 +141,8 @@ impl Counter {
     }
 
     /// Where results go: to a file, or to standard output beside the bar.
-    pub fn sink(&self, out: Option<PathBuf>) -> Result<Box<dyn Sink>, redrive::Error> {
-        sink(out, ResultForm::Whole)
+    pub fn sink(&self, file: Option<JsonLines>) -> Box<dyn Sink> {
+        sink(file, ResultForm::Whole)
     }
 
     /// Shows something beside the bar.
@@ -199,9 +197,9 @@ impl Sink for BesideBar {
 }
 
 /// Where results go: to a file, or to standard output beside the bar.
-fn sink(out: Option<PathBuf>, form: ResultForm) -> Result<Box<dyn Sink>, redrive::Error> {
-    Ok(match out {
-        Some(path) => Box::new(JsonLines::append(&path)?.form(form)),
+fn sink(file: Option<JsonLines>, form: ResultForm) -> Box<dyn Sink> {
+    match file {
+        Some(file) => Box::new(file),
         None => Box::new(BesideBar { sink: JsonLines::stdout().form(form), form }),
-    })
+    }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::harness::Sandbox;
+use crate::harness::{Sandbox, json_lines};
 use crate::served::{Served, answered};
 
 /// Tasks that die unless their `ok` is true; the handler says what it was given.
@@ -239,4 +239,77 @@ crate::network::over_the_network! {
         what_failed_permanently_needs_force_but_no_speech,
         a_letter_shows_its_payload_and_how_to_see_it,
     ],
+}
+
+/// A task that died of a script that is mended now, whose results go to `results/out.jsonl`.
+fn with_out(more: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    sandbox.write("shop.sh", "exit 65");
+    std::fs::create_dir(sandbox.path("results")).expect("made");
+    sandbox.redrive(&format!("run tasks.jsonl --out results/out.jsonl {more}-- sh shop.sh")).expect(3);
+    sandbox.write("shop.sh", "echo ran >> ran.log; echo 3");
+    sandbox
+}
+
+fn results(sandbox: &Sandbox) -> Vec<Value> {
+    json_lines(&sandbox.read("results/out.jsonl"))
+}
+
+#[test]
+fn results_go_where_those_of_the_run_went() {
+    let sandbox = with_out("");
+    let letters: Vec<String> = sandbox.dead().iter().map(number).collect();
+    let retried = sandbox.run(&["retry", &letters[0]]).expect(0).complains("results: results/out.jsonl");
+    assert_eq!(retried.stdout, "", "they are not printed");
+    assert_eq!(results(&sandbox).iter().map(|line| line["result"].clone()).collect::<Vec<_>>(), [json!(3)]);
+    sandbox.redrive("replay start --pipeline default --force --why mended").expect(0);
+    assert_eq!(results(&sandbox).len(), 2);
+}
+
+#[test]
+fn form_of_results_is_remembered_with_their_file() {
+    let sandbox = with_out("--bare ");
+    sandbox.redrive("retry --pipeline default --force").expect(0).complains("results: results/out.jsonl");
+    assert_eq!(results(&sandbox), [json!(3), json!(3)]);
+}
+
+#[test]
+fn nothing_is_attempted_if_the_file_of_results_cannot_be_opened() {
+    let sandbox = with_out("");
+    std::fs::remove_dir_all(sandbox.path("results")).expect("removed");
+    let refused = sandbox.redrive("retry --pipeline default --force").expect(1);
+    assert!(
+        refused.stderr.contains("results/out.jsonl") && refused.stderr.contains("--out FILE"),
+        "{}",
+        refused.stderr
+    );
+    assert!(!sandbox.path("ran.log").exists(), "nothing ran");
+    sandbox.redrive("retry --pipeline default --force --out other.jsonl").expect(0);
+    assert_eq!(json_lines(&sandbox.read("other.jsonl")).len(), 2);
+}
+
+/// Whoever can write a store could name any file in it.
+#[test]
+fn file_of_results_that_the_store_alone_names_is_not_written() {
+    let sandbox = with_out("");
+    std::fs::remove_dir_all(sandbox.path("state")).expect("another user");
+    let refused = sandbox.redrive("retry --pipeline default --force -- sh shop.sh").expect(2);
+    assert!(
+        refused.stderr.contains("results/out.jsonl") && refused.stderr.contains("--out FILE"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!((results(&sandbox).len(), sandbox.path("ran.log").exists()), (0, false));
+}
+
+#[test]
+fn worker_writes_results_where_those_of_the_run_went() {
+    let sandbox = sandbox(0);
+    sandbox.write("tasks.jsonl", "{\"n\":1,\"ok\":true}\n");
+    sandbox.redrive("run tasks.jsonl --out out.jsonl").expect(0);
+    sandbox.write("more.jsonl", "{\"n\":2,\"ok\":true}\n");
+    sandbox.redrive("push more.jsonl").expect(0);
+    let worked = sandbox.redrive("work --drain").expect(0).complains("results: out.jsonl");
+    assert_eq!((worked.stdout.as_str(), json_lines(&sandbox.read("out.jsonl")).len()), ("", 2));
 }

@@ -99,6 +99,25 @@ pub enum ConfigError {
     /// No pipeline is defined, and no command was given.
     #[error("no pipeline is defined")]
     NothingToRun,
+    /// The file that results of a pipeline went to is in the store, and this user has not had any written there.
+    #[error(
+        "results of pipeline {pipeline} went to {}, but none were written there by you on this machine: say where they go with --out FILE",
+        .path.display()
+    )]
+    ResultsOfOthers {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Results of jobs of one pipeline went to several files.
+    #[error("results of pipeline {pipeline} went to several files ({paths}): say where they go with --out FILE")]
+    SeveralResults {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The files.
+        paths: String,
+    },
     /// Results would be written into the store's own files.
     #[error("{} is a file of the store: write the results to another one", .0.display())]
     ResultsInStore(PathBuf),

@@ -1,14 +1,19 @@
 //! Commands that were given on a command line: what is kept of them, and running them again for the letters that died of them.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use redrive_core::definitions::{CommandOf, Definition, DefinitionVersion, KeptCommand, Pins, command_of};
+use redrive_core::definitions::{
+    CommandOf, Definition, DefinitionVersion, KeptCommand, Pins, ResultsFile, command_of, results_of,
+};
 use redrive_core::ids::PipelineName;
 use redrive_store::contract::{DeadFilter, Selection};
 
 use super::{ConfigError, Overrides, PipelineConfig, RanCommands, Setting};
 use crate::Redrive;
 use crate::error::Error;
+use crate::pipeline::Pipeline;
 
 /// What a command is looked for that was given on an earlier command line.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +22,8 @@ pub enum KeptFor<'a> {
     Letters(&'a Selection),
     /// A replay that was begun: the one that it was begun with.
     Pinned(&'a Pins),
+    /// A pipeline as it is now.
+    Version(Option<&'a DefinitionVersion>),
 }
 
 impl Setting {
@@ -88,6 +95,70 @@ impl Setting {
         })
     }
 
+    /// Decides which file results go to: the one that is said, or else the one that results of the same jobs went to before. Returns
+    /// nothing if there is none. A file that only the store names is taken only if this user had results written to it, or if the
+    /// store is to be trusted.
+    pub async fn results_file(
+        &self,
+        redrive: &Redrive,
+        name: &PipelineName,
+        said: Option<PathBuf>,
+        (of, trusted): (KeptFor<'_>, bool),
+    ) -> Result<Option<ResultsFile>, Error> {
+        let versions = versions(redrive, name, of).await?;
+        let known = redrive.store().list_definitions(Some(name.clone())).await?;
+        let kept = known.into_iter().filter_map(|known| Some((known.version, known.results?)));
+        Ok(self.chosen(name, said, (results_of(&versions, kept), trusted))?)
+    }
+
+    /// The same for jobs that a server has, by the versions that they were tried with: the files are those of this user.
+    pub fn results_file_of(
+        &self,
+        name: &PipelineName,
+        said: Option<PathBuf>,
+        versions: &[Option<DefinitionVersion>],
+    ) -> Result<Option<ResultsFile>, ConfigError> {
+        // The last of each version counts.
+        let kept: BTreeMap<_, _> =
+            self.ran.as_ref().map(RanCommands::results).unwrap_or_default().into_iter().collect();
+        self.chosen(name, said, (results_of(versions, kept), true))
+    }
+
+    fn chosen(
+        &self,
+        name: &PipelineName,
+        said: Option<PathBuf>,
+        (found, trusted): (BTreeSet<ResultsFile>, bool),
+    ) -> Result<Option<ResultsFile>, ConfigError> {
+        let is_bare = |path: &Path| found.iter().any(|file| file.bare && file.path == path);
+        if let Some(path) = self.results(said)? {
+            let path = std::path::absolute(&path).unwrap_or(path);
+            return Ok(Some(ResultsFile { bare: is_bare(&path), path }));
+        }
+        let paths: BTreeSet<&Path> = found.iter().map(|file| file.path.as_path()).collect();
+        let path = match paths.iter().collect::<Vec<_>>().as_slice() {
+            [] => return Ok(None),
+            [path] => path.to_path_buf(),
+            several => {
+                let paths: Vec<_> = several.iter().map(|path| path.display().to_string()).collect();
+                return Err(ConfigError::SeveralResults { pipeline: name.clone(), paths: paths.join(", ") });
+            }
+        };
+        let own = || self.ran.as_ref().is_some_and(|ran| ran.results().iter().any(|(_, file)| file.path == path));
+        if !trusted && !own() {
+            return Err(ConfigError::ResultsOfOthers { pipeline: name.clone(), path });
+        }
+        Ok(Some(ResultsFile { bare: is_bare(&path), path }))
+    }
+
+    /// Notes that this user has results of a pipeline written to the file that its definition names.
+    pub fn note_results(&self, pipeline: &Pipeline) {
+        let Some(Definition { version, results: Some(file), .. }) = &pipeline.definition else { return };
+        if let Some(Err(error)) = self.ran.as_ref().map(|ran| ran.note_results(version, file)) {
+            tracing::debug!(%error, "it could not be noted where results go");
+        }
+    }
+
     /// Notes that this user ran the command of a definition.
     pub(super) fn note_ran(&self, defined: &Definition) {
         let (Some(ran), Some(command)) = (&self.ran, &defined.command) else { return };
@@ -101,14 +172,24 @@ impl Setting {
     }
 }
 
-async fn find(redrive: &Redrive, name: &PipelineName, of: KeptFor<'_>) -> Result<CommandOf, Error> {
-    let versions = match of {
-        KeptFor::Pinned(pins) => pins.get(name).cloned().map(Some).into_iter().collect(),
+/// The versions that jobs were tried with.
+async fn versions(
+    redrive: &Redrive,
+    name: &PipelineName,
+    of: KeptFor<'_>,
+) -> Result<Vec<Option<DefinitionVersion>>, Error> {
+    match of {
+        KeptFor::Version(version) => Ok(vec![version.cloned()]),
+        KeptFor::Pinned(pins) => Ok(pins.get(name).cloned().map(Some).into_iter().collect()),
         KeptFor::Letters(letters) => {
             let filter = DeadFilter { pipeline: Some(name.clone()), ..letters.filter.clone() };
-            redrive.store().list_tried_versions(Selection { filter, ids: letters.ids.clone() }).await?
+            Ok(redrive.store().list_tried_versions(Selection { filter, ids: letters.ids.clone() }).await?)
         }
-    };
+    }
+}
+
+async fn find(redrive: &Redrive, name: &PipelineName, of: KeptFor<'_>) -> Result<CommandOf, Error> {
+    let versions = versions(redrive, name, of).await?;
     let known = redrive.store().list_definitions(Some(name.clone())).await?;
     let known: Vec<_> = known.into_iter().map(|known| (known.version, known.commands)).collect();
     Ok(command_of(&versions, &known))

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use redrive_core::definitions::{DefinitionVersion, KeptCommand};
+use redrive_core::definitions::{DefinitionVersion, KeptCommand, ResultsFile};
 
 /// Where this user keeps what is no part of any store; nowhere if it is not known where a user keeps such things.
 pub(super) fn state_folder() -> Option<PathBuf> {
@@ -67,6 +67,25 @@ impl RanCommands {
         known
     }
 
+    /// Notes that the user had results written to a file, by a version of a definition.
+    pub(super) fn note_results(&self, version: &DefinitionVersion, file: &ResultsFile) -> io::Result<()> {
+        let of_version = |(known, _): &(DefinitionVersion, ResultsFile)| known == version;
+        match self.results().into_iter().rfind(of_version) {
+            Some((_, last)) if last == *file => Ok(()),
+            _ => append(&self.files(), &serde_json::to_string(&(version, file))?),
+        }
+    }
+
+    /// The files that the user had results written to, by version, the last at the end.
+    pub(super) fn results(&self) -> Vec<(DefinitionVersion, ResultsFile)> {
+        let kept = lines(&self.files()).into_iter().flatten();
+        kept.filter_map(|line| serde_json::from_str(&line).ok()).collect()
+    }
+
+    fn files(&self) -> PathBuf {
+        self.0.with_file_name("results")
+    }
+
     fn by_version(&self) -> PathBuf {
         self.0.with_file_name("served")
     }
@@ -111,6 +130,18 @@ mod tests {
         assert_eq!(std::fs::metadata(&ran.0).expect("there").mode() & 0o777, 0o600);
         std::fs::set_permissions(&ran.0, std::fs::Permissions::from_mode(0o620)).expect("changed");
         assert!(!ran.has(&command("a")), "another could have written it");
+    }
+
+    #[test]
+    fn files_of_results_are_known_by_version_and_the_last_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ran = RanCommands::at(folder.path());
+        let file = |path: &str| ResultsFile { path: path.into(), bare: false };
+        for path in ["/a", "/a", "/b", "/a"] {
+            ran.note_results(&DefinitionVersion::new("1"), &file(path)).expect("noted");
+        }
+        let paths: Vec<_> = ran.results().into_iter().map(|(_, file)| file.path).collect();
+        assert_eq!(paths, ["/a", "/b", "/a"].map(PathBuf::from));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What must hold of definitions.
 
 use redrive_core::causes::CauseRules;
-use redrive_core::definitions::{Definition, DefinitionVersion, KeptCommand, Pins};
+use redrive_core::definitions::{Definition, DefinitionVersion, KeptCommand, Pins, ResultsFile};
 use redrive_core::failures::Reason;
 use redrive_core::policy::Policy;
 use redrive_core::replays::NextReplay;
@@ -15,7 +15,7 @@ use super::script::{
 use crate::contract::{AttachWorker, DeadFilter, Lane, LeaseJobs, Selection, SetReplay, Settled};
 
 fn definition(version: &str) -> Definition {
-    Definition { version: DefinitionVersion::new(version), text: format!("rules {version}"), command: None }
+    Definition { text: format!("rules {version}"), ..Definition::of_version(DefinitionVersion::new(version)) }
 }
 
 async fn note(store: &Shared, version: &str, now: i64) {
@@ -36,6 +36,23 @@ pub async fn definitions_are_kept_by_version(store: Shared) {
     assert_eq!(store.list_definitions(None).await.expect("listed"), known);
     let other = store.list_definitions(Some("other".parse().expect("a name"))).await.expect("listed");
     assert_eq!(other, []);
+}
+
+/// The file that results went to is known by version. To work without one forgets nothing.
+pub async fn files_of_results_are_kept_by_version(store: Shared) {
+    let worked = async |version: &str, path: Option<&str>, now: i64| {
+        let results = path.map(|path| ResultsFile { path: path.into(), bare: true });
+        let definition = Definition { results, ..definition(version) };
+        let beat = beat(1, Vec::new(), at(now));
+        let attach = AttachWorker { beat, definitions: vec![(pipeline(), definition)], uptime: None };
+        store.attach_worker(attach).await.expect("noted");
+    };
+    for (version, path, now) in [("aa", Some("/a"), 1), ("bb", None, 2), ("aa", Some("/b"), 3), ("aa", None, 4)] {
+        worked(version, path, now).await;
+    }
+    let known = store.list_definitions(Some(pipeline())).await.expect("listed");
+    let results: Vec<_> = known.into_iter().map(|known| known.results).collect();
+    assert_eq!(results, [Some(ResultsFile { path: "/b".into(), bare: true }), None]);
 }
 
 /// A command that ran in two folders is kept with both: neither takes the other's place.

@@ -1,7 +1,7 @@
 //! Definitions: what pipelines effectively are, by version.
 
 use async_trait::async_trait;
-use redrive_core::definitions::{DefinitionVersion, KeptCommand};
+use redrive_core::definitions::{DefinitionVersion, KeptCommand, ResultsFile};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
@@ -35,4 +35,7 @@ pub struct DefinitionView {
     /// The command that was given in place of what the configuration says, if one was: once for each folder that it ran in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<KeptCommand>,
+    /// The file that results went to when it was last worked on with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results: Option<ResultsFile>,
 }

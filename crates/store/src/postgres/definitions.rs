@@ -30,7 +30,7 @@ async fn list(conn: &Conn, pipeline: &Option<PipelineName>) -> Result<Vec<Defini
     let sql = format!(
         "SELECT d.pipeline, d.version, d.first_seen, d.last_seen, d.text,
                 (SELECT '[' || string_agg(k.command, ',' ORDER BY k.command) || ']' FROM kept_command k
-                 WHERE k.pipeline = d.pipeline AND k.version = d.version)
+                 WHERE k.pipeline = d.pipeline AND k.version = d.version), d.results
          FROM definition d {conditions}
          ORDER BY d.last_seen DESC, d.first_seen DESC, d.pipeline, d.version"
     );
@@ -42,6 +42,7 @@ async fn list(conn: &Conn, pipeline: &Option<PipelineName>) -> Result<Vec<Defini
             last_seen: rows::time(row, 3)?,
             text: row.get(4)?,
             commands: rows::json_opt(row, 5)?.unwrap_or_default(),
+            results: rows::json_opt(row, 6)?,
         })
     });
     views.await
@@ -64,10 +65,13 @@ pub(super) async fn note(
 ) -> Result<(), Fault> {
     for (pipeline, definition) in definitions {
         let (name, version) = (pipeline.as_str(), definition.version.as_str());
-        let sql = "INSERT INTO definition (pipeline, version, first_seen, last_seen, text) VALUES ($1, $2, $3, $3, $4)
+        let sql = "INSERT INTO definition (pipeline, version, first_seen, last_seen, text, results)
+                   VALUES ($1, $2, $3, $3, $4, $5)
                    ON CONFLICT (pipeline, version)
-                      DO UPDATE SET last_seen = greatest(definition.last_seen, excluded.last_seen), text = excluded.text";
-        batch.conn().execute(sql, args![name, version, now, definition.text]).await?;
+                      DO UPDATE SET last_seen = greatest(definition.last_seen, excluded.last_seen), text = excluded.text,
+                         results = coalesce(excluded.results, definition.results)";
+        let results = definition.results.as_ref().map(serde_json::to_string).transpose()?;
+        batch.conn().execute(sql, args![name, version, now, definition.text, results]).await?;
         if let Some(command) = &definition.command {
             let sql =
                 "INSERT INTO kept_command (pipeline, version, command) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";

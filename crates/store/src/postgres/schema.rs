@@ -30,6 +30,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { parts: &[include_str!("schema/002_serving.sql"), include_str!("schema/002_fleet.sql")], oldest: 1 },
     Migration { parts: &[include_str!("schema/003_dashboard.sql")], oldest: 1 },
     Migration { parts: &[include_str!("schema/004_on_call.sql")], oldest: 1 },
+    Migration { parts: &[include_str!("schema/005_results.sql")], oldest: 1 },
 ];
 
 /// The oldest server that is understood.

@@ -24,7 +24,7 @@ impl DefinitionStore for SqliteStore {
             let sql = format!(
                 "SELECT d.pipeline, d.version, d.first_seen, d.last_seen, d.text,
                         (SELECT json_group_array(json(k.command)) FROM kept_command k
-                         WHERE k.pipeline = d.pipeline AND k.version = d.version)
+                         WHERE k.pipeline = d.pipeline AND k.version = d.version), d.results
                  FROM definition d {conditions}
                  ORDER BY d.last_seen DESC, d.first_seen DESC, d.pipeline, d.version"
             );
@@ -37,6 +37,7 @@ impl DefinitionStore for SqliteStore {
                     last_seen: rows::time(row, 3)?,
                     text: row.get(4)?,
                     commands: rows::json_opt(row, 5)?.unwrap_or_default(),
+                    results: rows::json_opt(row, 6)?,
                 })
             })?;
             Ok(rows.collect::<RowResult<_>>()?)
@@ -62,11 +63,13 @@ impl DefinitionStore for SqliteStore {
 pub(super) fn note(batch: &Batch<'_>, definitions: &[(PipelineName, Definition)], now: Timestamp) -> Result<(), Fault> {
     let now = now.as_millis();
     let mut upsert = batch.statement(
-        "INSERT INTO definition (pipeline, version, first_seen, last_seen, text) VALUES (?1, ?2, ?3, ?3, ?4)
-         ON CONFLICT DO UPDATE SET last_seen = max(last_seen, excluded.last_seen), text = excluded.text",
+        "INSERT INTO definition (pipeline, version, first_seen, last_seen, text, results) VALUES (?1, ?2, ?3, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET last_seen = max(last_seen, excluded.last_seen), text = excluded.text,
+            results = coalesce(excluded.results, results)",
     )?;
     for (pipeline, definition) in definitions {
-        upsert.execute(params![pipeline.as_str(), definition.version.as_str(), now, definition.text])?;
+        let results = definition.results.as_ref().map(serde_json::to_string).transpose()?;
+        upsert.execute(params![pipeline.as_str(), definition.version.as_str(), now, definition.text, results])?;
         if let Some(command) = &definition.command {
             batch
                 .statement("INSERT OR IGNORE INTO kept_command (pipeline, version, command) VALUES (?1, ?2, ?3)")?

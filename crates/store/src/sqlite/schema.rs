@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/010_dashboard.sql"),
     include_str!("schema/011_on_call.sql"),
     include_str!("schema/012_counted.sql"),
+    include_str!("schema/013_results.sql"),
 ];
 
 /// The version that brought causes: letters of older stores are recognised once.

@@ -12,7 +12,7 @@ use redrive_core::jobs::Input;
 use redrive_core::replays::{Exclusion, ReplayPlan};
 use serde_json::Value;
 
-use super::super::filter;
+use super::super::{filter, results};
 use crate::args::{ReplayWorkArgs, SelectArgs};
 use crate::output::progress::Counter;
 use crate::setting::Setting;
@@ -58,13 +58,18 @@ pub async fn pipelines(
     let mut pipelines = Vec::new();
     for name in names {
         let said = with_kept_command(setting, redrive, &name, &said, (of, args.trust_stored)).await?;
-        let (pipeline, configured) = setting.pipeline(name, &said)?;
+        let (pipeline, configured) = setting.pipeline(name.clone(), &said)?;
         let pipeline = match redrive {
             Desk::Here(_) => with_vault(pipeline, vault.as_ref()),
             Desk::There(_) => pipeline.saved_elsewhere(),
         };
         pipelines.push(match &results {
-            Some((counter, out)) => pipeline.sink(counter.sink(setting.results(out.clone().or(configured))?)?),
+            Some((counter, out)) => {
+                let said = out.clone().or(configured);
+                let file = results::file(setting, redrive, &name, said, (of, args.trust_stored)).await?;
+                let opened = file.as_ref().map(results::open).transpose()?;
+                results::written(setting, pipeline, file.as_ref(), counter.sink(opened))
+            }
             None => pipeline,
         });
     }
@@ -83,10 +88,7 @@ async fn with_kept_command(
         Desk::Here(redrive) => Ok(setting.with_kept_command(redrive, name, said, (of, trusted)).await?),
         Desk::There(_) if !setting.needs_command(name, said) => Ok(said.clone()),
         Desk::There(_) => {
-            let versions = match of {
-                KeptFor::Pinned(pins) => pins.get(name).cloned().map(Some).into_iter().collect(),
-                KeptFor::Letters(letters) => redrive.tried_versions(letters, name).await?,
-            };
+            let versions = results::versions_there(redrive, name, of).await?;
             Ok(setting.with_command_of(name, said, &versions)?)
         }
     }

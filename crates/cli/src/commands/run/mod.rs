@@ -9,17 +9,21 @@ mod summary;
 mod told;
 mod work;
 
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
 use anyhow::Result;
-use redrive::CancellationToken;
-use redrive::config::with_vault;
+use redrive::config::{KeptFor, with_vault};
 use redrive::sink::ResultForm;
 use redrive::tasks::{Feed, WhenFull};
+use redrive::{CancellationToken, Pipeline};
 use redrive_client::Desk;
+use redrive_core::definitions::ResultsFile;
 use redrive_core::ids::PipelineName;
 
 use self::end::{Before, RunEnd};
 use self::work::Run;
-use super::feed;
+use super::{feed, results};
 use crate::args::RunArgs;
 use crate::exit::{Exit, usage};
 use crate::output::json;
@@ -34,8 +38,8 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
         return feed::dry_run(setting, name, &args.tasks, args.json).await;
     }
     let (pipeline, configured_out) = setting.pipeline(name.clone(), &args.overrides())?;
-    let out = setting.results(args.out.clone().or(configured_out))?;
-    if args.json && out.is_none() {
+    let said = setting.results(args.out.clone().or(configured_out))?;
+    if args.json && said.is_none() {
         return Err(usage("--json prints one document at the end: say where results go, with --out FILE"));
     }
     let tasks = feed::open(&args.tasks)?;
@@ -44,7 +48,6 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     feed::check(&args.tasks, &tasks, &redrive, &naming)?;
     let before = Before::now(&redrive, &name).await?;
     let progress = Progress::start(before.ledger);
-    let form = if args.bare { ResultForm::Bare } else { ResultForm::Whole };
     if setting.server().is_none() {
         setting.warn_without_vault();
     }
@@ -52,7 +55,10 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
         Desk::Here(_) => with_vault(pipeline, setting.vault_of(&redrive)?.as_ref()),
         Desk::There(_) => pipeline.saved_elsewhere(),
     };
-    let pipeline = pipeline.sink(progress.sink(out, form)?);
+    let file = file_of_results(setting, &redrive, &pipeline, (said, args.bare)).await?;
+    let opened = file.as_ref().map(results::open).transpose()?;
+    let form = if args.bare { ResultForm::Bare } else { ResultForm::Whole };
+    let pipeline = results::written(setting, pipeline, file.as_ref(), progress.sink(opened, form));
     let stop = CancellationToken::new();
     let feeder = Feed {
         queued_max: pipeline.policy().queued_max,
@@ -88,6 +94,22 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
         false => end.summarise(&redrive, args.fail_over).await?,
     }
     Ok(exit)
+}
+
+/// Decides which file results go to. Standard output that leads elsewhere than to a terminal is as good as a file.
+async fn file_of_results(
+    setting: &Setting,
+    redrive: &Desk,
+    pipeline: &Pipeline,
+    (said, bare): (Option<PathBuf>, bool),
+) -> Result<Option<ResultsFile>> {
+    let is_said = said.is_some();
+    if !is_said && !std::io::stdout().is_terminal() {
+        return Ok(None);
+    }
+    let of = (KeptFor::Version(pipeline.definition()), false);
+    let file = results::file(setting, redrive, pipeline.name(), said, of).await?;
+    Ok(file.map(|file| ResultsFile { bare: bare || (file.bare && !is_said), ..file }))
 }
 
 /// Says how many jobs are left when a run ends early, if the store can still tell.
