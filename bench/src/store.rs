@@ -114,7 +114,7 @@ async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: Worker
     let (now, policy) = (redrive.now(), Policy::default());
     let lease = LeaseJobs {
         with_tried: false,
-        group: None,
+        only: None,
         lane: Lane::Queue,
         pipeline: name.clone(),
         worker,

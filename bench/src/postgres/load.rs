@@ -138,7 +138,7 @@ impl Worker {
     fn params(&self, limit: u32, gates_seen: Option<u64>) -> LeaseJobs {
         LeaseJobs {
             with_tried: false,
-            group: None,
+            only: None,
             lane: Lane::Queue,
             pipeline: self.name.clone(),
             worker: self.id,

@@ -16,7 +16,7 @@ use crate::failures::{Disposition, Failure, Reason};
 use crate::time::Timestamp;
 
 pub use hand::{AlreadyClosed, BreakerTurn, HeldBy, turned};
-pub use known::{BreakerChange, BreakerRow, Gate, Gates, Heard, Known, NextBreaker};
+pub use known::{BreakerChange, BreakerRow, Gate, Gates, Heard, Known, NextBreaker, Overdue};
 
 /// When a breaker opens and how it closes again.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,10 @@ pub struct BreakerPolicy {
     pub cool_down: Duration,
     /// Successful probes after which it closes. Each one doubles how many may be out at once.
     pub probes: u32,
+    /// How long a job waits for a target that stays away before it becomes a letter; nothing means for ever.
+    pub hold_max: Option<Duration>,
+    /// Whether those letters are replayed when it closes.
+    pub replays_on_recovery: bool,
 }
 
 impl Default for BreakerPolicy {
@@ -44,6 +48,8 @@ impl Default for BreakerPolicy {
             blocked_max: 5,
             cool_down: Duration::from_secs(30),
             probes: 3,
+            hold_max: Some(Duration::from_secs(30 * 60)),
+            replays_on_recovery: true,
         }
     }
 }
@@ -97,12 +103,20 @@ pub struct Said {
     pub probe: bool,
     /// When it ended.
     pub at: Timestamp,
+    /// How long the attempt took, in milliseconds, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
     /// What it failed with, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<Opener>,
+    pub why: Option<TargetFailure>,
 }
 
 impl Said {
+    /// When the attempt began, as far as is known.
+    fn began(&self) -> Timestamp {
+        self.at - Duration::from_millis(self.took_ms.unwrap_or_default())
+    }
+
     /// Whether it can move a breaker.
     const fn counts(&self) -> bool {
         match self.signal {
@@ -113,27 +127,30 @@ impl Said {
     }
 }
 
-/// The failure that opened a breaker.
+/// What an attempt said of its target when it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opener {
+pub struct TargetFailure {
     /// Why the attempt failed.
     pub reason: Reason,
     /// With which code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The HTTP status, if there was an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
     /// What it said, cut.
     pub message: String,
 }
 
-impl Opener {
+impl TargetFailure {
     /// What is kept of a failure.
     pub fn of(failure: &Failure) -> Self {
         let message = failure.message.chars().take(WHY_MAX).collect();
-        Self { reason: failure.reason, code: failure.code.clone(), message }
+        Self { reason: failure.reason, code: failure.code.clone(), http_status: failure.http_status, message }
     }
 }
 
-impl std::fmt::Display for Opener {
+impl std::fmt::Display for TargetFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let code = self.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
         write!(f, "{}{code}: {}", self.reason, self.message)
@@ -176,10 +193,14 @@ pub struct Breaker {
     pub opened_at: Option<Timestamp>,
     /// While not closed: the failure that opened it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opened_by: Option<Opener>,
+    pub opened_by: Option<TargetFailure>,
+    /// Since when jobs wait because the target fails, but for the time in which nobody asked it. Nothing while a person or a rule
+    /// has them wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_from: Option<Timestamp>,
     /// What the target last failed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub last: Option<TargetFailure>,
     /// Who holds it, if a person does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<HeldBy>,
@@ -213,7 +234,8 @@ impl Breaker {
             probes_ok: 0,
             opened_at: None,
             opened_by: None,
-            why: None,
+            waits_from: None,
+            last: None,
             held_by: None,
         }
     }
@@ -230,7 +252,7 @@ impl Breaker {
             Some(why) => format!("held by {}: {why}", held.by.name),
             None => format!("held by {}", held.by.name),
         });
-        held.or_else(|| self.opened_by.as_ref().map(ToString::to_string)).or_else(|| self.why.clone())
+        held.or_else(|| self.opened_by.as_ref().or(self.last.as_ref()).map(ToString::to_string))
     }
 
     /// Takes the breaker back to now if it changed at a time that has not come: the clock was set back since. What it was told
@@ -239,6 +261,7 @@ impl Breaker {
         let Some(back) = set_back(self.since, now) else { return false };
         self.since = self.since - back;
         self.open_until = self.open_until - back;
+        self.waits_from = self.waits_from.map(|from| from - back);
         true
     }
 
@@ -262,14 +285,14 @@ impl Breaker {
             // Attempts that were under way when it opened say nothing new, except that a hold may ask for longer.
             BreakerState::Open if said.at < self.open_until => {
                 if let Signal::Hold(wait) = said.signal {
-                    self.open_until = self.open_until.max(said.at + wait);
+                    (self.open_until, self.waits_from) = (self.open_until.max(said.at + wait), None);
                 }
             }
             BreakerState::Open | BreakerState::HalfOpen if said.probe => self.record_probe(said, policy),
             BreakerState::Open | BreakerState::HalfOpen => {}
         }
         if let Some(why) = said.why.as_ref().filter(|_| said.signal.is_trouble()) {
-            self.why = Some(why.to_string());
+            self.last = Some(why.clone());
         }
     }
 
@@ -321,9 +344,27 @@ impl Breaker {
             openings: self.openings + 1,
             opened_at: self.opened_at.or(Some(said.at)),
             opened_by: self.opened_by.take().or_else(|| said.why.clone()),
-            why: self.why.take(),
+            waits_from: self.waits_from_after(said),
+            last: self.last.take(),
             ..Self::closed(said.at)
         };
+    }
+
+    /// Decides since when jobs wait for the target if this opens the breaker, perhaps anew: between its cool-down and the beginning
+    /// of a probe nobody asked, because no worker was there or the pipeline was paused.
+    fn waits_from_after(&self, said: &Said) -> Option<Timestamp> {
+        match (said.signal, self.waits_from) {
+            (Signal::Hold(_), _) => None,
+            (_, None) => Some(said.at),
+            (_, Some(from)) => Some(from + said.began().since(self.open_until.max(self.since))),
+        }
+    }
+
+    /// Returns the time by which a job was accepted if it has waited for the target for longer than this, since then at the earliest;
+    /// nothing if none has. Time after a cool-down counts only when a probe has failed, and none while a person or a rule holds it.
+    pub fn overdue_by(&self, hold_max: Duration, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let since = self.waits_from.filter(|_| self.state == BreakerState::Open)?.max(since);
+        Some(now.min(self.open_until) - hold_max).filter(|by| *by >= since)
     }
 
     /// Whether its target has not been heard of for so long that nothing is lost by forgetting it.

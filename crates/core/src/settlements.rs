@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::breakers::{Heard, Opener, Said, Signal};
+use crate::breakers::{Heard, Said, Signal, TargetFailure};
 use crate::causes::{CauseRules, Print};
 use crate::crashes;
 use crate::dead::Gate;
@@ -210,8 +210,9 @@ impl Settlement {
     pub fn heard(&self, by: usize, now: Timestamp) -> Option<(&str, Heard)> {
         let target = self.target.as_deref()?;
         let (signal, why) = (self.decision.signal, self.decision.failure.as_ref());
-        let why = why.filter(|_| signal.is_trouble()).map(Opener::of);
-        Some((target, Heard { by, said: Said { signal, probe: self.probe, at: now, why } }))
+        let took_ms = why.and_then(|failure| failure.duration_ms);
+        let why = why.filter(|_| signal.is_trouble()).map(TargetFailure::of);
+        Some((target, Heard { by, said: Said { signal, probe: self.probe, at: now, took_ms, why } }))
     }
 
     /// The same of an attempt that was made with a definition.
@@ -288,6 +289,24 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
         false => bury(&policy.retry, verdict, tally),
     };
     Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() }
+}
+
+/// The code of letters whose target stayed away for too long.
+pub const TARGET_ON_HOLD: &str = "target_on_hold";
+
+/// Decides the end of a job that waited too long for its target: it becomes a letter that says what the target last failed with. No
+/// attempt was made for it.
+pub fn give_up(job: &LeasedJob, last: &TargetFailure, ending: Ending) -> Decision {
+    let report = FailureReport { http_status: last.http_status, ..FailureReport::new(last.reason, &*last.message) };
+    let recorded = record(job, report.with_code(TARGET_ON_HOLD), last.reason, ending);
+    Decision {
+        destination: Destination::bury(last.reason.defaults().1, None),
+        tally: Tally { suspect: false, ..job.tally },
+        failure: Some(Failure { attempt: job.tally.attempts, ..recorded }),
+        signal: Signal::Silent,
+        kept: None,
+        facts: Facts::default(),
+    }
 }
 
 /// Whether a job may be tried once more after this attempt, in this run and in all. A replay that nobody asked for looks whether

@@ -12,8 +12,8 @@ pub struct Standstill {
     pub settled_at: Timestamp,
     /// Jobs that run now, with any worker.
     pub running: u64,
-    /// Queued jobs that no breaker holds.
-    pub free: u64,
+    /// Queued jobs that breakers hold.
+    pub held: u64,
     /// When the next job may be leased, probes of breakers included.
     pub next_due: Option<Timestamp>,
     /// Whether people have the pipeline rest: it may go on at any time, and nobody knows when.
@@ -21,10 +21,11 @@ pub struct Standstill {
 }
 
 impl Standstill {
-    /// Whether to stop waiting. Probes that fail do not count: a target that stays away would be waited for without end.
+    /// Whether to stop waiting. Probes that fail do not count: a target that stays away would be waited for without end, and so would
+    /// one whose probes are always between two attempts.
     pub fn is_in_vain(&self, max_wait: Duration, now: Timestamp) -> bool {
         let none_due = !self.paused && self.next_due.is_none_or(|due| due > now + max_wait);
-        let held_too_long = (self.free == 0 || self.paused) && now.since(self.settled_at) >= max_wait;
+        let held_too_long = (self.held > 0 || self.paused) && now.since(self.settled_at) >= max_wait;
         self.running == 0 && (none_due || held_too_long)
     }
 }
@@ -40,7 +41,7 @@ mod tests {
     }
 
     fn held(next_due: i64) -> Standstill {
-        Standstill { settled_at: at(0), running: 0, free: 0, next_due: Some(at(next_due)), paused: false }
+        Standstill { settled_at: at(0), running: 0, held: 3, next_due: Some(at(next_due)), paused: false }
     }
 
     #[test]
@@ -54,25 +55,25 @@ mod tests {
     #[test]
     fn what_is_due_too_late_is_not_waited_for_at_all() {
         assert!(held(3_600).is_in_vain(MAX, at(1)));
-        assert!(Standstill { free: 3, ..held(3_600) }.is_in_vain(MAX, at(1)));
+        assert!(Standstill { held: 0, ..held(3_600) }.is_in_vain(MAX, at(1)));
         assert!(Standstill { next_due: None, ..held(0) }.is_in_vain(MAX, at(1)));
     }
 
     #[test]
     fn running_jobs_and_retries_to_come_are_waited_for() {
         assert!(!Standstill { running: 1, ..held(3_600) }.is_in_vain(MAX, at(9_000)));
-        assert!(!Standstill { free: 1, ..held(9_300) }.is_in_vain(MAX, at(9_000)));
+        assert!(!Standstill { held: 0, ..held(9_300) }.is_in_vain(MAX, at(9_000)));
     }
 
     #[test]
     fn a_pause_is_waited_for_as_a_target_is() {
-        let paused = Standstill { free: 3, next_due: None, paused: true, ..held(0) };
+        let paused = Standstill { held: 0, next_due: None, paused: true, ..held(0) };
         assert!(!paused.is_in_vain(MAX, at(599)) && paused.is_in_vain(MAX, at(600)));
     }
 
     #[test]
     fn no_patience_waits_for_nothing() {
-        assert!(Standstill { free: 1, ..held(2) }.is_in_vain(Duration::ZERO, at(1)));
-        assert!(!Standstill { free: 1, ..held(1) }.is_in_vain(Duration::ZERO, at(1)), "it can be done now");
+        assert!(Standstill { held: 0, ..held(2) }.is_in_vain(Duration::ZERO, at(1)));
+        assert!(!Standstill { held: 0, ..held(1) }.is_in_vain(Duration::ZERO, at(1)), "it can be done now");
     }
 }

@@ -3,12 +3,14 @@
 
 mod hand;
 mod let_go;
+mod overdue;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use redrive_core::breakers::{BreakerChange, BreakerPolicy, BreakerRow, Heard, Known};
+use redrive_core::breakers::{BreakerChange, BreakerPolicy, BreakerRow, Gates, Heard, Known};
 use redrive_core::ids::PipelineName;
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
@@ -30,7 +32,11 @@ const PAGE: u32 = 500;
 
 /// The breakers that this process knows.
 #[derive(Default)]
-pub(crate) struct Breakers(Mutex<HashMap<PipelineName, Pipeline>>);
+pub(crate) struct Breakers {
+    pipelines: Mutex<HashMap<PipelineName, Pipeline>>,
+    /// Whether one closed since that was last asked.
+    closed: AtomicBool,
+}
 
 struct Pipeline {
     known: Known,
@@ -61,7 +67,7 @@ impl Pipeline {
 
 impl Breakers {
     fn all(&self) -> MutexGuard<'_, HashMap<PipelineName, Pipeline>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pipelines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(&self, name: &PipelineName, run: impl FnOnce(&mut Pipeline) -> T) -> T {
@@ -81,6 +87,11 @@ impl Breakers {
     /// Whether a target's breaker is not closed, as far as is known.
     pub(crate) fn is_shut(&self, pipeline: &PipelineName, target: &str) -> bool {
         self.all().get(pipeline).is_some_and(|pipeline| pipeline.known.is_shut(target))
+    }
+
+    /// Whether a breaker closed since this was last asked, as far as this process has heard.
+    pub(crate) fn take_closed(&self) -> bool {
+        self.closed.swap(false, Ordering::Relaxed)
     }
 
     /// Leases jobs past the breakers; whatever the parameters say of gates is filled in here. Says when the next job may be
@@ -104,16 +115,14 @@ impl Breakers {
             });
             let mut leased = store.lease(asked).await?;
             let refused = leased.gates.is_some();
+            self.take_in_held(&name, lane, leased.held.take());
+            if let Some(gates) = leased.gates.take() {
+                self.with(&name, |pipeline| pipeline.held.entry(lane).or_default().told_with = Some(gates.version));
+                self.learn_gates(&name, gates);
+            }
             self.with(&name, |pipeline| {
-                let held = pipeline.held.entry(lane).or_default();
-                if let Some(jobs) = leased.held.take() {
-                    held.jobs = jobs;
-                }
-                if let Some(gates) = leased.gates.take() {
-                    held.told_with = Some(gates.version);
-                    pipeline.known.learn_gates(gates);
-                }
-                if !held.jobs.is_empty() {
+                let held = pipeline.held.get(&lane).filter(|held| !held.jobs.is_empty());
+                if let Some(held) = held {
                     leased.next_due = pipeline.known.next_due(leased.next_due, &held.jobs, now);
                 }
             });
@@ -122,6 +131,23 @@ impl Breakers {
             }
         }
         Ok(LeasedJobs { next_due: Some(now), ..LeasedJobs::default() })
+    }
+
+    /// Notes what is held beside a lane, if that was told.
+    fn take_in_held(&self, name: &PipelineName, lane: Lane, held: Option<BTreeMap<String, u64>>) {
+        if let Some(jobs) = held {
+            self.with(name, |pipeline| pipeline.held.entry(lane).or_default().jobs = jobs);
+        }
+    }
+
+    /// Takes in the breakers of a pipeline that are not closed.
+    fn learn_gates(&self, name: &PipelineName, gates: Gates) {
+        let closed = self.with(name, |pipeline| {
+            let before = pipeline.known.shut();
+            pipeline.known.learn_gates(gates);
+            before.iter().any(|target| !pipeline.known.is_shut(target))
+        });
+        self.closed.fetch_or(closed, Ordering::Relaxed);
     }
 
     /// Settles jobs and folds in what they say of their targets; whatever the parameters say of breakers is filled in here.
@@ -182,6 +208,7 @@ impl Breakers {
                 let was_shut = pipeline.known.is_shut(&row.target);
                 pipeline.known.learn(row.clone());
                 let is_shut = pipeline.known.is_shut(&row.target);
+                self.closed.fetch_or(was_shut && !is_shut, Ordering::Relaxed);
                 (was_shut != is_shut).then(|| turned(row, is_shut))
             })
         };
@@ -252,7 +279,7 @@ fn turned(row: &BreakerRow, is_shut: bool) -> Happening {
     let (pipeline, target) = (row.pipeline.clone(), row.target.clone());
     match row.breaker.as_ref().filter(|_| is_shut) {
         Some(breaker) => {
-            let (why, until) = (breaker.why.clone(), breaker.open_until);
+            let (why, until) = (breaker.last.as_ref().map(ToString::to_string), breaker.open_until);
             Happening::BreakerOpened { pipeline, target, why, until }
         }
         None => Happening::BreakerClosed { pipeline, target },

@@ -40,7 +40,7 @@ pub struct RunArgs {
     /// Also replay what died in earlier runs
     #[arg(long, conflicts_with_all = ["dry_run", "again"])]
     pub retry_dead: bool,
-    /// End when nothing runs, nothing was settled and nothing is due for so long; 0 waits for nothing, not even retries
+    /// End when nothing was settled for so long: what waits for a target that stays away is a dead letter then; 0 waits for nothing, not even retries
     #[arg(long, value_name = "TIME|forever", default_value = "10m", value_parser = redrive::config::units::wait)]
     pub max_wait: redrive::config::units::Wait,
     /// Exit with 3 only if more than this share of what ended in this run died, such as 5%

@@ -14,7 +14,8 @@ pub struct WorkArgs {
     /// Stop when nothing is left to do
     #[arg(long)]
     pub drain: bool,
-    /// With --drain: give a pipeline up when nothing of it runs, was settled or is due for so long; replays are waited for
+    /// With --drain: give a pipeline up when nothing of it was settled for so long: what waits for a target that stays away is a dead letter
+    /// then; replays are waited for
     #[arg(long, value_name = "TIME|forever", default_value = "10m", requires = "drain",
           value_parser = redrive::config::units::wait)]
     pub max_wait: redrive::config::units::Wait,

@@ -1,6 +1,6 @@
 //! The files that results go to: named by the caller or the configuration, or remembered from an earlier command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use redrive::config::{KeptFor, Setting};
@@ -27,7 +27,7 @@ pub async fn file(
         Desk::There(_) => setting.results_file_of(name, said, &versions_there(desk, name, of).await?)?,
     };
     if let Some(file) = file.as_ref().filter(|_| !is_said) {
-        say!("results: {}", shown(file));
+        say!("results: {}", near(&file.path).display());
     }
     Ok(file)
 }
@@ -62,7 +62,7 @@ pub fn written(
 
 /// Opens a file of results, before anything is attempted.
 pub fn open(file: &ResultsFile) -> Result<JsonLines> {
-    Ok(JsonLines::append(&file.path).map_err(|error| unopened(&error))?.form(form(file)))
+    Ok(JsonLines::append(&near(&file.path)).map_err(|error| unopened(&error))?.form(form(file)))
 }
 
 /// Results that cannot be written, with the way out.
@@ -75,9 +75,8 @@ pub const fn form(file: &ResultsFile) -> ResultForm {
     if file.bare { ResultForm::Bare } else { ResultForm::Whole }
 }
 
-/// The path of a file, from the current folder if it is in it.
-fn shown(file: &ResultsFile) -> String {
-    let here = std::env::current_dir().ok();
-    let near = here.and_then(|here| file.path.strip_prefix(here).ok());
-    near.unwrap_or(&file.path).display().to_string()
+/// Returns a path as people know it here: from the current folder if it is in it.
+pub fn near(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).to_owned()
 }

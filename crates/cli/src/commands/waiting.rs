@@ -9,10 +9,11 @@ use redrive::config::units::Wait;
 use redrive_client::Desk;
 use redrive_client::worker::AnyWorker;
 use redrive_core::ids::PipelineName;
+use redrive_core::settlements::TARGET_ON_HOLD;
 use redrive_core::time::Timestamp;
 
 use crate::output::foreign::cut;
-use crate::output::paint::{WAITING, paint};
+use crate::output::paint::{BAD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::table::line_width_of_stderr;
 use crate::output::times::second;
@@ -41,6 +42,12 @@ pub fn show(waited: &Waited, now: Timestamp) {
         say!("  {} tasks held since {}: {}", target.held, second(since), cut(&target.target, 30));
         say!("      {}", cut(&why, line_width_of_stderr().saturating_sub(6)));
     }
+}
+
+/// Says how many jobs became letters because their target stayed away.
+pub fn show_given_up(jobs: u64) {
+    let list = format!("redrive dead list --code {TARGET_ON_HOLD}");
+    say!("{} {jobs} tasks whose target stays away are dead letters: {list}", paint(BAD, "given up:"));
 }
 
 /// Says how many jobs were handed on to which pipelines, and how to work on those that wait there.

@@ -43,11 +43,16 @@ pub async fn run(setting: &Setting, args: WorkArgs) -> Result<Exit> {
     let stop = CancellationToken::new();
     signals::watch(stop.clone(), worker.hurry(), |line| say!("{line}"));
     say!("working on {} in {}", names.join(", "), setting.place());
+    let own = worker.work_done();
     match worker.run(until, stop).await {
         Err(redrive::Error::WaitedInVain(waited)) => {
             waiting::show(&waited, desk.now());
             say!("{} {} of {}; the same command goes on", paint(WAITING, "left:"), waited.queued, waited.pipeline);
             Ok(Exit::Waited)
+        }
+        Ok(()) if args.drain && own.read().gave_up > 0 => {
+            waiting::show_given_up(own.read().gave_up);
+            Ok(Exit::Dead)
         }
         ended => Ok(ended.map(|()| Exit::Ok)?),
     }
@@ -152,10 +157,11 @@ impl Made {
 /// has something to write, and the others go on.
 fn sink(file: Option<&ResultsFile>, alone: bool) -> Result<JsonLines> {
     let Some(file) = file else { return Ok(JsonLines::stdout()) };
-    match JsonLines::append(&file.path) {
+    let path = results::near(&file.path);
+    match JsonLines::append(&path) {
         Err(error) if !alone => {
             tracing::warn!(error = %with_sources(&error), "results cannot be written for now");
-            Ok(JsonLines::append_later(&file.path).form(results::form(file)))
+            Ok(JsonLines::append_later(&path).form(results::form(file)))
         }
         opened => Ok(opened.map_err(|error| results::unopened(&error))?.form(results::form(file))),
     }

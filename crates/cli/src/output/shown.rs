@@ -45,7 +45,7 @@ impl Held {
         let waiting = || breakers.iter().filter(|breaker| breaker.held > 0);
         let next = waiting().min_by_key(|breaker| breaker.breaker.open_until)?;
         let opener = next.breaker.opened_by.as_ref();
-        let why = opener.map(ToString::to_string).or_else(|| next.breaker.why.clone());
+        let why = opener.or(next.breaker.last.as_ref()).map(ToString::to_string);
         let in_short = opener.map(|opener| opener.code.clone().unwrap_or_else(|| opener.reason.to_string()));
         let why = why.unwrap_or_else(|| "it fails".to_owned());
         Some(Self {

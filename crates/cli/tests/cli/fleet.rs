@@ -119,6 +119,13 @@ fn tasks(range: std::ops::Range<usize>, what: &str) -> String {
 }
 
 fn end(mut worker: Child) {
+    let status = format!("/proc/{}/status", worker.id());
+    eventually("it hears signals, if it was started a moment ago", || {
+        let said = std::fs::read_to_string(&status).unwrap_or_default();
+        let caught = said.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+        caught.is_some_and(|set| set & (1 << (Signal::TERM.as_raw() - 1)) != 0)
+    });
     kill_process(Pid::from_child(&worker), Signal::TERM).expect("signalled");
     assert!(worker.wait().expect("waited").success());
 }

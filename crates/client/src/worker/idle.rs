@@ -12,6 +12,7 @@ use redrive_core::standstill::Standstill;
 
 use super::Operation;
 use super::lane::Lane;
+use super::lease;
 
 impl Lane {
     /// Whether nothing is left to do. It is an error if it was waited for in vain.
@@ -29,9 +30,25 @@ impl Lane {
             return Ok(true);
         }
         match self.waited_in_vain(status, until) {
-            Some(waited) => Err(Error::WaitedInVain(Box::new(waited))),
-            None => Ok(false),
+            Some(waited) if waited.paused.is_some() || !self.gave_up().await? => {
+                Err(Error::WaitedInVain(Box::new(waited)))
+            }
+            _ => Ok(false),
         }
+    }
+
+    /// Has the server make letters of all jobs that wait for a target that stays away; says whether there were any.
+    async fn gave_up(&self) -> Result<bool, Error> {
+        let mut any = false;
+        while self.shared.max_wait.is_some_and(|max_wait| !max_wait.is_zero()) {
+            let letters = lease::give_up(&self.shared, self.pipeline.name()).await?;
+            if letters.is_empty() {
+                break;
+            }
+            any = true;
+            self.shared.done.note_given_up(letters);
+        }
+        Ok(any)
     }
 
     /// Whether nothing of a replay is left to do here: it has ended, it rests, or what is left is of pipelines that others know.
@@ -87,10 +104,10 @@ impl Lane {
         targets.iter_mut().for_each(|breaker| breaker.held -= breaker.held_of_replays);
         targets.retain(|breaker| breaker.pipeline == name && breaker.held > 0);
         let queued = u64::try_from(ledger.open_by_itself()).unwrap_or(0);
-        let free = queued.saturating_sub(targets.iter().map(|breaker| breaker.held).sum());
+        let held = targets.iter().map(|breaker| breaker.held).sum();
         let running = u64::try_from(ledger.leased).unwrap_or(0);
         let (next_due, paused) = (self.next_due, status.pauses.get(&name).cloned());
-        let stands = Standstill { settled_at: self.moved_at, running, free, next_due, paused: paused.is_some() };
+        let stands = Standstill { settled_at: self.moved_at, running, held, next_due, paused: paused.is_some() };
         // The last lease may have asked before this came: what it said of the next job is not to be believed.
         let is_in_vain = stands.is_in_vain(max_wait, now) && before == Some(ledger);
         is_in_vain.then_some(Waited { pipeline: name, queued, since: self.moved_at, next_due, targets, paused })

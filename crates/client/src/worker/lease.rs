@@ -1,7 +1,7 @@
 //! Jobs as a server leases them.
 
 use redrive::Error;
-use redrive_core::ids::{PipelineName, RoundName};
+use redrive_core::ids::{JobId, PipelineName, RoundName};
 use redrive_core::jobs::{Input, Lease, LeasedJob, Origin, Tally};
 use redrive_core::payloads::Payload;
 use redrive_core::time::Timestamp;
@@ -74,6 +74,17 @@ pub(super) async fn lease(
     });
     let Answer { leases, open, next_due } = shared.server.post(&["leases"]).body(&asked)?.read().await?;
     Ok(Offer { jobs: leases.into_iter().filter_map(leased).collect(), open, next_due })
+}
+
+/// Has the server make letters of jobs that wait for a target that stays away; says of which.
+pub(super) async fn give_up(shared: &Shared, pipeline: &PipelineName) -> Result<Vec<JobId>, Error> {
+    #[derive(Deserialize)]
+    struct Answer {
+        letters: Vec<JobId>,
+    }
+    let asked = json!({ "worker": shared.id, "pipeline": pipeline });
+    let answer: Answer = shared.server.post(&["leases", "give-up"]).body(&asked)?.read().await?;
+    Ok(answer.letters)
 }
 
 /// The lease that a text is. One of a letter in a try has no epoch: the try stands in its place.

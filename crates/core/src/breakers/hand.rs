@@ -87,7 +87,7 @@ fn hold(shut: Option<&Breaker>, held: HeldBy, now: Timestamp) -> Breaker {
         openings: before.openings.max(1),
         opened_at: before.opened_at.or(Some(now)),
         opened_by: before.opened_by,
-        why: before.why,
+        last: before.last,
         held_by: Some(held),
         ..Breaker::closed(now)
     }
@@ -102,7 +102,8 @@ pub struct AlreadyClosed;
 mod tests {
     use super::*;
     use crate::actors::Via;
-    use crate::breakers::{Admission, BreakerPolicy, Said, Signal};
+    use crate::breakers::{Admission, BreakerPolicy, Said, Signal, TargetFailure};
+    use crate::failures::Reason;
 
     const fn at(secs: i64) -> Timestamp {
         Timestamp::from_millis(secs * 1_000)
@@ -113,7 +114,7 @@ mod tests {
     }
 
     fn said(signal: Signal, secs: i64, probe: bool) -> Said {
-        Said { signal, probe, at: at(secs), why: None }
+        Said { signal, probe, at: at(secs), took_ms: None, why: None }
     }
 
     #[test]
@@ -174,13 +175,19 @@ mod tests {
 
     #[test]
     fn what_opened_it_is_remembered_while_it_is_held() {
+        let last = TargetFailure {
+            reason: Reason::ServerError,
+            code: None,
+            http_status: Some(503),
+            message: "HTTP 503".into(),
+        };
         let open = Breaker {
             state: BreakerState::Open,
             opened_at: Some(at(1)),
-            why: Some("HTTP 503".into()),
+            last: Some(last.clone()),
             ..Breaker::closed(at(1))
         };
         let breaker = turned(Some(&open), &held(None), at(9)).expect("held").expect("a breaker");
-        assert_eq!((breaker.opened_at, breaker.why.as_deref()), (Some(at(1)), Some("HTTP 503")));
+        assert_eq!((breaker.opened_at, breaker.last), (Some(at(1)), Some(last)));
     }
 }

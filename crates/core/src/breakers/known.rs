@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Admission, Breaker, BreakerPolicy, BreakerState, Said, fold};
+use super::{Admission, Breaker, BreakerPolicy, BreakerState, Said, TargetFailure, fold};
 use crate::ids::PipelineName;
 use crate::time::Timestamp;
 
@@ -20,6 +20,17 @@ pub struct Gate {
     pub target: String,
     /// So many of its jobs may be out as probes at once; the others are held.
     pub probes: u32,
+}
+
+/// A target whose held jobs have waited for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// The target.
+    pub target: String,
+    /// Those that were accepted by then have.
+    pub accepted_by: Timestamp,
+    /// What the target last failed with.
+    pub last: TargetFailure,
 }
 
 /// The breakers of a pipeline that are not closed.
@@ -204,6 +215,11 @@ impl Known {
         self.targets.get(target).is_some_and(Entry::is_shut)
     }
 
+    /// The targets whose breakers are not closed.
+    pub fn shut(&self) -> Vec<String> {
+        self.targets.iter().filter(|(_, entry)| entry.is_shut()).map(|(target, _)| target.clone()).collect()
+    }
+
     /// Whether a target's jobs may be leased, and when if not.
     pub fn admission(&self, target: &str, now: Timestamp) -> Admission {
         let breaker = self.targets.get(target).and_then(|entry| entry.breaker.as_ref());
@@ -224,6 +240,21 @@ impl Known {
             Admission::NotBefore(due) => due,
         });
         held.chain(due).min()
+    }
+
+    /// Returns the targets whose held jobs have waited for too long, since this time at the earliest.
+    pub fn overdue(
+        &self,
+        held: &BTreeMap<String, u64>,
+        (hold_max, since): (Duration, Timestamp),
+        now: Timestamp,
+    ) -> Vec<Overdue> {
+        let overdue = |target: &String| {
+            let breaker = self.targets.get(target)?.breaker.as_ref()?;
+            let accepted_by = breaker.overdue_by(hold_max, since, now)?;
+            Some(Overdue { target: target.clone(), accepted_by, last: breaker.last.clone()? })
+        };
+        held.keys().filter_map(overdue).collect()
     }
 
     /// Takes back to now what changed at a time that has not come, and says how that is to be written.
@@ -303,7 +334,7 @@ mod tests {
     }
 
     fn heard(signal: Signal) -> Vec<Heard> {
-        vec![Heard { by: 0, said: Said { signal, probe: false, at: at(1), why: None } }]
+        vec![Heard { by: 0, said: Said { signal, probe: false, at: at(1), took_ms: None, why: None } }]
     }
 
     fn known() -> Known {
@@ -357,7 +388,7 @@ mod tests {
     #[test]
     fn what_was_said_and_nobody_folded_in_is_tidied_up() {
         let policy = BreakerPolicy::default();
-        let said = |signal| Said { signal, probe: false, at: at(1), why: None };
+        let said = |signal| Said { signal, probe: false, at: at(1), took_ms: None, why: None };
         let spoken_of = |signal| BreakerRow { pending: vec![said(signal)], pending_to: 7, ..row(None, None, 3) };
         let change = spoken_of(Signal::Failed).tidied(&policy, at(2)).and_then(|change| change.next).expect("a change");
         assert_eq!((change.was, change.folded_to, change.breaker.map(|breaker| breaker.failures)), (None, 7, Some(1)));

@@ -7,7 +7,7 @@ const fn at(secs: i64) -> Timestamp {
 }
 
 fn said(signal: Signal, secs: i64) -> Said {
-    Said { signal, probe: false, at: at(secs), why: None }
+    Said { signal, probe: false, at: at(secs), took_ms: None, why: None }
 }
 
 fn probe(signal: Signal, secs: i64) -> Said {
@@ -143,8 +143,14 @@ fn a_probe_that_goes_on_through_another_proxy_is_the_only_one_of_its_cool_down()
 #[test]
 fn it_knows_the_failure_that_opened_it_and_the_last_one() {
     let policy = BreakerPolicy::default();
-    let why =
-        |message: &str| Some(Opener { reason: Reason::Timeout, code: Some("E1".into()), message: message.into() });
+    let why = |message: &str| {
+        Some(TargetFailure {
+            reason: Reason::Timeout,
+            code: Some("E1".into()),
+            http_status: None,
+            message: message.into(),
+        })
+    };
     let mut breaker = Breaker::closed(at(0));
     for n in 0..20 {
         let failed = Said { why: why(&format!("failure {n}")), ..said(Signal::Failed, n) };
@@ -152,7 +158,7 @@ fn it_knows_the_failure_that_opened_it_and_the_last_one() {
     }
     breaker.record(&Said { why: why("a probe"), ..probe(Signal::Failed, 60) }, &policy);
     assert_eq!(breaker.opened_by, why("failure 19"));
-    assert_eq!((breaker.opened_at, breaker.why.as_deref()), (Some(at(19)), Some("timeout E1: a probe")));
+    assert_eq!((breaker.opened_at, breaker.last.clone()), (Some(at(19)), why("a probe")));
     for _ in 0..3 {
         breaker.record(&probe(Signal::Answered, 600), &policy);
     }
@@ -186,4 +192,64 @@ fn a_target_is_remembered_only_while_it_gives_trouble() {
     let two = fold(Some(&one), &[said(Signal::Failed, 3), said(Signal::Answered, 4)], &policy).expect("it failed");
     assert_eq!((two.attempts, two.failures), (3, 2));
     assert_eq!(fold(Some(&two), &[said(Signal::Answered, 90)], &policy), None, "its window is over");
+}
+
+/// How long jobs have waited for the target of a breaker, in seconds.
+fn waited(breaker: &Breaker, now: i64) -> Option<u64> {
+    let by = breaker.overdue_by(Duration::ZERO, at(0), at(now))?;
+    Some(by.since(breaker.waits_from.expect("they wait")).as_secs())
+}
+
+fn failed_probe(secs: i64, took: u64) -> Said {
+    Said { took_ms: Some(took * 1_000), ..probe(Signal::Failed, secs) }
+}
+
+#[test]
+fn jobs_that_wait_longer_for_a_target_than_they_may_are_known() {
+    let mut breaker = opened(&BreakerPolicy::default());
+    let overdue = |breaker: &Breaker, now| breaker.overdue_by(Duration::from_secs(40), at(0), at(now));
+    assert_eq!((breaker.waits_from, overdue(&breaker, 31)), (Some(at(1)), None));
+    breaker.record(&failed_probe(36, 5), &BreakerPolicy::default());
+    assert_eq!(
+        (overdue(&breaker, 40), overdue(&breaker, 41), overdue(&breaker, 50)),
+        (None, Some(at(1)), Some(at(10)))
+    );
+    assert_eq!(breaker.overdue_by(Duration::from_secs(40), at(5), at(44)), None, "they wait since 5 s");
+}
+
+/// Between a cool-down and the next probe nobody asked the target: there was no worker, or the pipeline was paused.
+#[test]
+fn time_in_which_nobody_asked_the_target_does_not_count() {
+    let mut breaker = opened(&BreakerPolicy::default());
+    assert_eq!((waited(&breaker, 31), waited(&breaker, 9_000)), (Some(30), Some(30)));
+    breaker.record(&failed_probe(9_005, 5), &BreakerPolicy::default());
+    assert_eq!(waited(&breaker, 9_005), Some(35), "its cool-down, and the probe");
+}
+
+#[test]
+fn time_in_a_hold_that_a_person_or_a_rule_asked_for_does_not_count() {
+    let policy = BreakerPolicy::default();
+    let mut breaker = opened(&policy);
+    breaker.record(&said(Signal::Hold(Duration::from_secs(500)), 2), &policy);
+    assert_eq!((breaker.open_until, waited(&breaker, 400)), (at(502), None));
+    breaker.record(&probe(Signal::Hold(Duration::from_secs(500)), 502), &policy);
+    assert_eq!(waited(&breaker, 600), None);
+    breaker.record(&probe(Signal::Failed, 1_002), &policy);
+    assert_eq!(waited(&breaker, 1_012), Some(10), "now it is the target's own doing");
+    let by = crate::actors::Actor::redrive();
+    let held = BreakerTurn::Hold(HeldBy { by, why: None, until: Some(at(2_000)) });
+    let mut breaker = turned(Some(&breaker), &held, at(1_020)).expect("held").expect("a breaker");
+    assert_eq!(waited(&breaker, 1_900), None);
+    breaker.record(&probe(Signal::Failed, 2_001), &policy);
+    assert_eq!(waited(&breaker, 2_011), Some(10));
+}
+
+#[test]
+fn nobody_waits_too_long_for_a_target_that_answers_again() {
+    let policy = BreakerPolicy::default();
+    let mut breaker = opened(&policy);
+    breaker.record(&probe(Signal::Answered, 31), &policy);
+    assert_eq!((breaker.state, waited(&breaker, 31)), (BreakerState::HalfOpen, None));
+    breaker.record(&failed_probe(40, 0), &policy);
+    assert_eq!(waited(&breaker, 41), Some(31), "it answered for a moment");
 }

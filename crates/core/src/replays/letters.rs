@@ -87,6 +87,9 @@ pub struct Wish {
     /// The limits, if nobody asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic: Option<Automatic>,
+    /// The most letters that it takes, if there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub letters_max: Option<u32>,
     /// The try whose recovered letters are wanted, and no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<TryId>,
@@ -101,13 +104,14 @@ pub struct Wish {
 impl Wish {
     /// A person's wish for a way to work; no handler is known to work from saved payloads.
     pub fn of(mode: ReplayMode) -> Self {
-        let (automatic, tried, supplied) = (None, None, Vec::new());
-        Self { mode, force: false, able: BTreeSet::new(), automatic, tried, supplied, over_network: false }
+        let (automatic, letters_max, tried, supplied) = (None, None, None, Vec::new());
+        Self { mode, force: false, able: BTreeSet::new(), automatic, letters_max, tried, supplied, over_network: false }
     }
 
     /// How many letters it has room for, besides those it has.
     pub fn room(&self, chosen: u64) -> u64 {
-        self.automatic.map_or(u64::MAX, |limits| u64::from(limits.letters_max).saturating_sub(chosen))
+        let limit = self.letters_max.or(self.automatic.map(|limits| limits.letters_max));
+        limit.map_or(u64::MAX, |limit| u64::from(limit).saturating_sub(chosen))
     }
 
     /// Whether it matters what letters lack: it is supplied, or they are to go all the same.

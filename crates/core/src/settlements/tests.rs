@@ -133,7 +133,7 @@ fn healthy_target_stays_open_though_the_users_code_fails() {
         let (reason, status) = if n % 5 == 0 { (Reason::ServerError, Some(503)) } else { (Reason::HandlerError, None) };
         let report = FailureReport { http_status: status, ..FailureReport::new(reason, "x") };
         let signal = decide(&policy, &job(Tally::default()), Outcome::Failed(report), ending()).signal;
-        Said { signal, probe: false, at: Timestamp::from_millis(n), why: None }
+        Said { signal, probe: false, at: Timestamp::from_millis(n), took_ms: None, why: None }
     });
     let said: Vec<_> = said.collect();
     let breaker = crate::breakers::fold(None, &said, &policy.breaker);
@@ -262,4 +262,18 @@ fn a_settlement_is_known_again_by_where_its_lease_brought_the_job() {
         assert!(others.into_iter().all(|other| !sent.is_resent(Some(other))), "another verdict was given: {state}");
     }
     assert!(!Outcome::Done.is_resent(JobState::Queued) && !timeout().is_resent(JobState::Done));
+}
+
+#[test]
+fn job_that_waited_too_long_for_its_target_becomes_a_letter_with_what_that_failed_with() {
+    let last = |reason| TargetFailure { reason, code: None, http_status: Some(504), message: "Gateway Timeout".into() };
+    let job = job(Tally { attempts: 2, suspect: true, ..Tally::default() });
+    let given_up = |reason| give_up(&job, &last(reason), ending());
+    let decision = given_up(Reason::ServerError);
+    assert_eq!(decision.destination, Destination::bury(Gate::Auto, None));
+    assert_eq!(given_up(Reason::Blocked).destination, Destination::bury(Gate::Review, None));
+    assert_eq!((decision.signal, decision.tally), (Signal::Silent, Tally { suspect: false, ..job.tally }));
+    let failure = decision.failure.expect("it has one");
+    assert_eq!((failure.reason, failure.code.as_deref()), (Reason::ServerError, Some("target_on_hold")));
+    assert_eq!((failure.http_status, failure.attempt, failure.message.as_str()), (Some(504), 2, "Gateway Timeout"));
 }

@@ -210,7 +210,7 @@ async fn replays(redrive: &Redrive) -> Result<Vec<ReplayFacts>, Error> {
 fn breaker(view: BreakerView, now: Timestamp) -> Option<BreakerFacts> {
     let BreakerView { pipeline, target, held, breaker, .. } = view;
     let since = breaker.opened_at.unwrap_or(breaker.since);
-    let why = breaker.opened_by.as_ref().map(ToString::to_string).or(breaker.why);
+    let why = breaker.opened_by.or(breaker.last).map(|failure| failure.to_string());
     let is_held = breaker.held_by.is_some_and(|held| held.until.is_none_or(|until| now < until));
     let fails = breaker.state != BreakerState::Closed && !is_held;
     fails.then_some(BreakerFacts { pipeline, target, since, held, why })

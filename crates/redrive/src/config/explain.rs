@@ -183,6 +183,8 @@ fn defaults(pipeline: &PipelineConfig) -> Vec<(&'static str, Value)> {
         ("breaker.blocked", json!(breaker.blocked_max)),
         ("breaker.cool_down", written(breaker.cool_down)),
         ("breaker.probes", json!(breaker.probes)),
+        ("breaker.hold_max", kept(breaker.hold_max)),
+        ("breaker.on_recovery", json!(if breaker.replays_on_recovery { "replay" } else { "none" })),
     ];
     if pipeline.handler == HandlerKind::Exec {
         values.push(("mode", json!("process")));

@@ -219,6 +219,20 @@ pub struct BreakerConfig {
     pub cool_down: Option<Time>,
     /// Successful probes after which it closes.
     pub probes: Option<u32>,
+    /// How long a job waits for a target that stays away before it becomes a letter, or `forever`.
+    pub hold_max: Option<Retention>,
+    /// What becomes of those letters when it closes.
+    pub on_recovery: Option<OnRecovery>,
+}
+
+/// What becomes of the letters whose target stayed away when it is back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnRecovery {
+    /// They are replayed.
+    Replay,
+    /// Nothing.
+    None,
 }
 
 impl PipelineConfig {
@@ -311,6 +325,8 @@ impl BreakerConfig {
             blocked_max: self.blocked.unwrap_or(defaults.blocked_max),
             cool_down: self.cool_down.map_or(defaults.cool_down, |time| time.0),
             probes: self.probes.unwrap_or(defaults.probes),
+            hold_max: self.hold_max.map_or(defaults.hold_max, |hold_max| hold_max.0),
+            replays_on_recovery: self.on_recovery != Some(OnRecovery::None),
         }
     }
 }

@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::hand_on::HandedOn;
-use redrive_core::ids::{LeaseToken, WorkerId};
+use redrive_core::ids::{JobId, LeaseToken, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::{PayloadHash, Response};
 use redrive_core::settlements::Outcome;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::Runs;
-use redrive_store::contract::{AskOutlook, Beat, Lane, LeaseJobs, LeasedJobs, NoteProgress, Outlook, StartJobs};
+use redrive_store::contract::{AskOutlook, Beat, Lane, LeaseJobs, LeasedJobs, NoteProgress, Only, Outlook, StartJobs};
 use serde_json::Value;
 
 use self::settling::Settling;
@@ -208,10 +208,20 @@ impl RemoteWorker {
             gates_seen: None,
             freed: Vec::new(),
             with_tried: pipeline.policy.proxies.is_choice(),
-            group: group.map(str::to_owned),
+            only: group.map(|group| Only::Group(group.to_owned())),
             now,
         };
         Ok(self.redrive.lease(params).await?)
+    }
+
+    /// Makes letters of some of the jobs of a pipeline's queue that wait for a target that stays away, for who waits for it no longer; none
+    /// of pipelines whose jobs wait for ever. Says which: there may be more unless there are none.
+    pub async fn give_up_waiting(&self, pipeline: &Pipeline) -> Result<Vec<JobId>, Error> {
+        if pipeline.policy.breaker.hold_max.is_none() {
+            return Ok(Vec::new());
+        }
+        let (lane, limits) = ((pipeline, Lane::Queue), (Duration::ZERO, Timestamp::from_millis(0)));
+        Ok(self.redrive.give_up_waiting(lane, limits, self.id).await?.letters)
     }
 
     /// Notes that the worker begins to run jobs. If they share its process, they are suspects when it is said to have [died](Self::died);

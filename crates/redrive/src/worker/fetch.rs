@@ -288,7 +288,7 @@ impl Fetcher {
                     gates_seen: None,
                     freed: Vec::new(),
                     with_tried: pipeline.policy.proxies.is_choice(),
-                    group: None,
+                    only: None,
                     now,
                 }
             };

@@ -20,9 +20,11 @@ mod history;
 mod holds;
 mod leader;
 mod marks;
+mod overdue;
 pub mod pace;
 mod pauses;
 mod reaper;
+mod recovery;
 pub mod reload;
 mod replays;
 pub(crate) mod run;
@@ -241,6 +243,7 @@ impl Worker {
         let telling = alerts::Telling::start(&context);
         upkeep.spawn(uploader::run(pipelines.clone()));
         upkeep.spawn(marks::run(Arc::clone(&context), pipelines.clone()));
+        upkeep.spawn(overdue::run(Arc::clone(&context), pipelines.clone()));
         let all = pipelines.clone();
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
         if has_children {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use redrive_core::actors::{Actor, Via};
 use redrive_core::dead::Gate;
+use redrive_core::failures::Reason;
 use redrive_core::ids::{PipelineName, ReplayId};
 use redrive_core::jobs::Input;
 use redrive_core::replays::{AutoReplay, Automatic, Pacing, ReplayMode, ReplayState, Wish};
@@ -36,12 +37,12 @@ const ASK_AGAIN: Duration = Duration::from_secs(30);
 const TAKE_OVER_AFTER: Duration = Duration::from_secs(2);
 
 /// Open replays that are looked at.
-const OPEN_MAX: u32 = 1_000;
+pub(super) const OPEN_MAX: u32 = 1_000;
 
 /// Drives all replays of its pipelines, or one.
 pub(super) struct Driver {
-    context: Arc<Context>,
-    pipelines: Vec<Pipeline>,
+    pub(super) context: Arc<Context>,
+    pub(super) pipelines: Vec<Pipeline>,
     only: Option<ReplayId>,
     /// Whether what is sent is worked on elsewhere.
     sends_only: bool,
@@ -54,6 +55,8 @@ pub(super) struct Driver {
     waiting: HashSet<ReplayId>,
     /// When each policy is to be looked at again.
     turns: HashMap<(PipelineName, usize), Timestamp>,
+    /// Whether there may be letters whose target stayed away and is back.
+    recovering: bool,
 }
 
 /// What a look found.
@@ -82,6 +85,7 @@ impl Driver {
             preparing: HashMap::new(),
             waiting: HashSet::new(),
             turns: HashMap::new(),
+            recovering: true,
         }
     }
 
@@ -137,6 +141,9 @@ impl Driver {
     async fn look(&mut self) -> Result<Found, Error> {
         if self.only.is_none() {
             self.begin_automatic().await?;
+            if self.context.redrive.breakers.take_closed() || self.recovering {
+                self.recovering = self.replay_recovered().await?;
+            }
         }
         let mut found = Found { again: None, open: false };
         for replay in self.open_replays().await? {
@@ -271,7 +278,7 @@ impl Driver {
                 }
                 let claim = ClaimAutoReplay {
                     pipeline: pipeline.name.clone(),
-                    reason: policy.reason,
+                    turn: policy.reason.map_or("", Reason::as_str).to_owned(),
                     every: policy.every,
                     now,
                 };
@@ -311,12 +318,16 @@ impl Driver {
         if self.context.redrive.plan_replay(&new.selection, &new.wish).await?.included == 0 {
             return Ok(());
         }
-        let pipelines = BTreeSet::from([pipeline.name.clone()]);
+        self.open_replay(&pipeline.name, new).await
+    }
+
+    /// Opens a replay of letters of one pipeline that nobody asked for.
+    pub(super) async fn open_replay(&self, pipeline: &PipelineName, new: NewReplay) -> Result<(), Error> {
         let redrive = &self.context.redrive;
-        let id = ReplayId::new(now, redrive.chance.bits());
-        let opened = redrive.open_replay(id, new, pipelines).await?;
+        let id = ReplayId::new(self.context.now(), redrive.chance.bits());
+        let opened = redrive.open_replay(id, new, BTreeSet::from([pipeline.clone()])).await?;
         if let Some(replay) = opened {
-            let (pipeline, letters) = (pipeline.name.clone(), replay.progress.total);
+            let (pipeline, letters) = (pipeline.clone(), replay.progress.total);
             self.context.tell(Happening::ReplayBegun { pipeline, replay: replay.id, letters });
         }
         Ok(())

@@ -19,6 +19,8 @@ pub struct WorkDone {
     pub died: u64,
     /// The first 100,000 of them.
     pub letters: Vec<JobId>,
+    /// Those of them that had waited too long for a target that stayed away.
+    pub gave_up: u64,
     /// How many jobs were handed on, by the pipeline that they are for. One whose key is known there already counts too, though
     /// nothing comes of it.
     pub handed_on: BTreeMap<PipelineName, u64>,
@@ -66,6 +68,15 @@ impl WorkDoneSoFar {
         }
         for name in handed_on {
             *work_done.handed_on.entry(name).or_default() += 1;
+        }
+    }
+
+    /// Adds jobs that became letters because they had waited too long for their targets.
+    pub fn note_given_up(&self, jobs: impl IntoIterator<Item = JobId>) {
+        let mut work_done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for job in jobs {
+            work_done.add_letter(job);
+            work_done.gave_up += 1;
         }
     }
 

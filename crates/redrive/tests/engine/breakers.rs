@@ -50,7 +50,7 @@ async fn fail_all(redrive: Redrive, name: PipelineName, worker: WorkerId, caller
             gates_seen: None,
             freed: Vec::new(),
             with_tried: false,
-            group: None,
+            only: None,
             now,
         };
         let Some(job) = redrive.lease(lease).await.expect("leased").jobs.pop() else { return };

@@ -1,6 +1,6 @@
 //! How long the engine waits, and for what: targets that stay away, pipelines that cannot work.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,14 +12,18 @@ use redrive::{
     CancellationToken, Disposition, Error, FailureReport, Handler, HandlerError, Job, Pipeline, Policy, Reason, Success,
 };
 use redrive::{Redrive, Waited, json};
+use redrive_core::actors::{Actor, Via};
+use redrive_core::breakers::BreakerPolicy;
+use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::payloads::Response;
 use redrive_core::proxies::ProxyPolicy;
 use redrive_core::replays::AutoReplay;
+use redrive_core::settlements::TARGET_ON_HOLD;
 use redrive_core::time::Timestamp;
 
 use redrive_core::ids::PipelineName;
 use redrive_store::conformance::decorators::{Counting, Decorated, Delaying, Layer};
-use redrive_store::contract::ListReplays;
+use redrive_store::contract::{DeadFilter, ListDead, ListReplays};
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{Result as StoreResult, Store, StoreError};
 
@@ -83,7 +87,9 @@ async fn of_many_held_jobs_one_goes_to_see_per_cool_down_through_however_many_pr
     let (redrive, clock) = redrive();
     let handler = Arc::new(Unreached { clock: Arc::<TestClock>::clone(&clock), ran_at: Mutex::new(Vec::new()) });
     let name = "p".parse().expect("a name");
-    let pipeline = Pipeline::with_name(name, Arc::<Unreached>::clone(&handler)).concurrency(1);
+    let breaker = BreakerPolicy { hold_max: None, ..BreakerPolicy::default() };
+    let policy = Policy { breaker, ..Policy::default() };
+    let pipeline = Pipeline::with_name(name, Arc::<Unreached>::clone(&handler)).with_policy(policy).concurrency(1);
     assert_eq!(pipeline.policy().proxies.labels.len(), 2);
     redrive.enqueue(&pipeline, (0..60).map(|n| json!({"n": n, "url": "https://sick/"}))).await.expect("accepted");
     let waited = wait_in_vain(&redrive, &pipeline, &clock).await;
@@ -94,8 +100,155 @@ async fn of_many_held_jobs_one_goes_to_see_per_cool_down_through_however_many_pr
     assert!(waits.len() >= 2, "probes went on: {waits:?}");
     assert!(waits.iter().zip([60, 120, 240, 240]).all(|(wait, cool_down)| *wait >= cool_down), "{waits:?}");
     assert!(waited.queued >= 55, "{waited:?}");
-    let why = waited.targets[0].breaker.why.as_deref();
+    let why = waited.targets[0].breaker.last.as_ref().map(ToString::to_string);
+    let why = why.as_deref();
     assert!(why.is_some_and(|why| why.contains("connection refused")), "{why:?}");
+}
+
+/// A target that answers nothing, and what it is asked: a job fails for this reason until it is well.
+fn absent(reason: Reason, well: &Arc<AtomicBool>, policy: BreakerPolicy) -> Pipeline {
+    let well = Arc::clone(well);
+    let handler = move |_: Job| {
+        let well = well.load(Ordering::Relaxed);
+        async move { if well { Ok(json!(null)) } else { Err(FailureReport::new(reason, "nobody is there")) } }
+    };
+    let policy = Policy { breaker: BreakerPolicy { blocked_max: 1, ..policy }, ..Policy::default() };
+    Pipeline::new("p", handler).expect("a pipeline").with_policy(policy).concurrency(1)
+}
+
+async fn enqueue_of_one_target(redrive: &Redrive, pipeline: &Pipeline, jobs: u32) {
+    redrive.enqueue(pipeline, (0..jobs).map(|n| json!({"n": n, "url": "https://sick/"}))).await.expect("accepted");
+}
+
+/// Lets time pass until something holds; says how long that took.
+async fn pass_until(clock: &TestClock, what: &str, mut holds: impl AsyncFnMut() -> bool) -> Duration {
+    let begun = clock.now();
+    eventually(what, async || {
+        clock.advance(Duration::from_secs(1));
+        holds().await
+    })
+    .await;
+    clock.now().since(begun)
+}
+
+/// The letters of a pipeline whose target stayed away.
+async fn given_up(redrive: &Redrive) -> Vec<DeadLetter> {
+    let filter = DeadFilter { code: Some(TARGET_ON_HOLD.into()), ..DeadFilter::default() };
+    redrive.store().list_dead(ListDead::newest(filter, 100)).await.expect("listed").items
+}
+
+#[tokio::test]
+async fn jobs_of_a_target_that_stays_away_become_letters_and_are_replayed_when_it_is_back() {
+    let (redrive, clock) = redrive();
+    let well = Arc::new(AtomicBool::new(false));
+    let pipeline = absent(Reason::Dns, &well, BreakerPolicy::default());
+    enqueue_of_one_target(&redrive, &pipeline, 60).await;
+    let stop = CancellationToken::new();
+    let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
+    let dead = async |redrive: &Redrive| redrive.ledger(pipeline.name()).await.expect("read").dead;
+    let took = pass_until(&clock, "all are letters", async || dead(&redrive).await == 60).await;
+    assert!(took >= Duration::from_secs(30 * 60), "not before the half hour is over: {took:?}");
+    let letters = given_up(&redrive).await;
+    assert!(letters.len() >= 40, "few used their attempts up: {}", letters.len());
+    for letter in &letters {
+        let said = (letter.reason, letter.gate, letter.message.as_str());
+        assert_eq!(said, (Reason::Dns, Gate::Auto, "nobody is there"), "{letter:?}");
+    }
+    well.store(true, Ordering::Relaxed);
+    // Nobody asks the target while nothing is left of it: the next job does.
+    enqueue_of_one_target(&redrive, &pipeline, 3).await;
+    pass_until(&clock, "they are replayed, by whom nobody asked", async || given_up(&redrive).await.is_empty()).await;
+    pass_until(&clock, "they are done", async || {
+        let ledger = redrive.ledger(pipeline.name()).await.expect("read");
+        ledger.done >= 3 + i64::try_from(letters.len()).expect("few")
+    })
+    .await;
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+    let replays = redrive.store().list_replays(ListReplays { open_only: false, limit: 9, cursor: None }).await;
+    let replays = replays.expect("listed").items;
+    assert_eq!(replays.iter().map(|replay| replay.name.as_str()).collect::<Vec<_>>(), ["recovered: sick"]);
+    assert_eq!(replays[0].progress.total, letters.len() as u64);
+}
+
+#[tokio::test]
+async fn letters_of_a_target_that_refused_us_are_left_to_people() {
+    let (redrive, clock) = redrive();
+    let well = Arc::new(AtomicBool::new(false));
+    let pipeline = absent(Reason::Blocked, &well, BreakerPolicy::default());
+    enqueue_of_one_target(&redrive, &pipeline, 10).await;
+    let stop = CancellationToken::new();
+    let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
+    let ledger = async || redrive.ledger(pipeline.name()).await.expect("read");
+    pass_until(&clock, "all are letters", async || ledger().await.dead == 10).await;
+    let letters = given_up(&redrive).await;
+    assert!(!letters.is_empty() && letters.iter().all(|letter| letter.gate == Gate::Review), "{letters:?}");
+    well.store(true, Ordering::Relaxed);
+    enqueue_of_one_target(&redrive, &pipeline, 5).await;
+    pass_until(&clock, "it is well again", async || ledger().await.done == 5).await;
+    assert!(redrive.store().list_breakers().await.expect("listed").is_empty());
+    assert_eq!(given_up(&redrive).await.len(), letters.len(), "nobody said that we are welcome again");
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+}
+
+#[tokio::test]
+async fn time_in_a_pause_does_not_make_letters_of_jobs_that_wait() {
+    let (redrive, clock) = redrive();
+    let pipeline = absent(Reason::Dns, &Arc::default(), BreakerPolicy::default());
+    enqueue_of_one_target(&redrive, &pipeline, 60).await;
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(redrive.worker(vec![pipeline.clone()]).run(Until::Stopped, stop.clone()));
+    pass_until(&clock, "the target is held", async || {
+        redrive.store().list_breakers().await.expect("listed").first().is_some_and(|breaker| breaker.held > 40)
+    })
+    .await;
+    let ada = Actor::new("ada", Via::Cli);
+    redrive.pause_pipeline(pipeline.name(), None, &ada).await.expect("paused");
+    // More than the half hour.
+    for _ in 0..50 {
+        clock.advance(Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(given_up(&redrive).await.len(), 0, "the pause is nobody's fault");
+    redrive.resume_pipeline(pipeline.name(), &ada).await.expect("resumed");
+    let took = pass_until(&clock, "they become letters", async || given_up(&redrive).await.len() > 40).await;
+    assert!(took >= Duration::from_secs(20 * 60), "what was waited before counts, and no more: {took:?}");
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+}
+
+/// How a drain ended whose target stays away, after how long, and how many letters of that there are.
+async fn drained(policy: BreakerPolicy, max_wait: u64) -> (Result<(), Error>, Duration, usize) {
+    let (redrive, clock) = redrive();
+    let pipeline = absent(Reason::Network, &Arc::default(), policy);
+    enqueue_of_one_target(&redrive, &pipeline, 60).await;
+    let begun = clock.now();
+    let worker = redrive.worker(vec![pipeline.clone()]).max_wait(Duration::from_secs(max_wait));
+    let working = tokio::spawn(worker.run(Until::Drained, CancellationToken::new()));
+    pass_until(&clock, "it ends", async || working.is_finished()).await;
+    (working.await.expect("no panic"), clock.now().since(begun), given_up(&redrive).await.len())
+}
+
+#[tokio::test]
+async fn what_a_drain_has_waited_for_in_vain_are_letters_in_the_end() {
+    let (ended, took, letters) = drained(BreakerPolicy::default(), 600).await;
+    ended.expect("nothing is left");
+    // After ten minutes, and then what was under way, which a cool-down of four minutes bounds.
+    assert!((600..=840).contains(&took.as_secs()), "{took:?}");
+    assert!(letters >= 40, "{letters}");
+}
+
+#[tokio::test]
+async fn jobs_stay_queued_if_no_letters_are_wanted_or_nothing_was_waited_for() {
+    let wait_for_ever = BreakerPolicy { hold_max: None, ..BreakerPolicy::default() };
+    for (policy, max_wait) in [(wait_for_ever, 600), (BreakerPolicy::default(), 0)] {
+        let (ended, _, letters) = drained(policy, max_wait).await;
+        let Err(Error::WaitedInVain(waited)) = ended else { panic!("{ended:?}") };
+        assert!(waited.queued >= 40 && letters == 0, "{waited:?}, {letters} letters");
+    }
 }
 
 /// One job holds its target for hours; another, of the same target, finds that nothing can be run.

@@ -408,7 +408,7 @@ async fn a_target_that_stays_away_is_not_waited_for_without_end() {
     };
     let Err(Error::WaitedInVain(waited)) = ended else { panic!("{ended:?}") };
     assert_eq!((waited.queued, waited.targets.len(), waited.targets[0].target.as_str()), (5, 1, "sick"));
-    assert!(waited.targets[0].breaker.why.as_deref().is_some_and(|why| why.contains("connection refused")));
+    assert!(waited.targets[0].breaker.last.as_ref().is_some_and(|last| last.message.contains("connection refused")));
     assert!(clock.now().since(at_start()) >= Duration::from_secs(600), "probes went on until then");
     let ledger = redrive.ledger(pipeline.name()).await.expect("read");
     assert_eq!((ledger.queued, ledger.leased, ledger.dead), (5, 0, 0));

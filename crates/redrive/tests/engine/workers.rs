@@ -47,7 +47,7 @@ async fn a_worker_without_a_lock_is_found_by_its_silence() {
         gates_seen: Some(0),
         freed: Vec::new(),
         with_tried: false,
-        group: None,
+        only: None,
         now: START,
     };
     assert_eq!(other.store().lease(lease).await.expect("leased").jobs.len(), 1);

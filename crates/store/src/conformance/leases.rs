@@ -18,7 +18,8 @@ use super::script::{
     lease_past_breakers, ledger, pipeline, plain, reap, settle, timeout, worker,
 };
 use crate::contract::{
-    AskOutlook, Beat, CancelJobs, FindLostLeases, Lane, LeaseJobs, Listed, NoteProgress, SetPause, Settled, StartJobs,
+    AskOutlook, Beat, CancelJobs, FindLostLeases, Lane, LeaseJobs, Listed, NoteProgress, Only, SetPause, Settled,
+    StartJobs,
 };
 
 fn find_lost(secs: i64) -> FindLostLeases {
@@ -356,7 +357,8 @@ pub async fn jobs_are_leased_by_group(store: Shared) {
     };
     enqueue(&store, vec![of(1, Some("books")), of(2, Some("toys")), of(3, None), of(4, Some("toys"))]).await;
     let lease = async |group: Option<&str>, limit| {
-        let asked = LeaseJobs { group: group.map(str::to_owned), ..lease_of(Lane::Queue, limit, at(1)) };
+        let asked =
+            LeaseJobs { only: group.map(|group| Only::Group(group.to_owned())), ..lease_of(Lane::Queue, limit, at(1)) };
         let leased = lease_past_breakers(&store, asked).await;
         leased.jobs.iter().map(|leased| leased.input["n"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };

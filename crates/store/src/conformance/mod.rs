@@ -145,7 +145,7 @@ macro_rules! conformance_tests {
                        the_next_probe_is_another_job, probes_are_counted_by_their_leases,
                        a_job_that_probes_for_days_keeps_one_failure_of_it,
                        what_is_said_at_once_is_folded_in, a_stale_settlement_says_nothing, stale_gates_lease_nothing,
-                       holding_goes_in_steps, people_turn_breakers, a_turn_of_what_moved_writes_nothing]
+                       holding_goes_in_steps, jobs_that_were_held_for_too_long_are_leased_alone, people_turn_breakers, a_turn_of_what_moved_writes_nothing]
         );
         mod with_another_store {
             $crate::conformance_tests!(@with_another $make;

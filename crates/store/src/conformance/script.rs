@@ -90,7 +90,7 @@ pub fn lease_of(lane: Lane, limit: u32, now: Timestamp) -> LeaseJobs {
         gates_seen: None,
         freed: Vec::new(),
         with_tried: true,
-        group: None,
+        only: None,
         now,
     }
 }

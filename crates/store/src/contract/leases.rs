@@ -64,8 +64,8 @@ pub struct LeaseJobs {
     pub definition: Option<DefinitionVersion>,
     /// The token the leases will have.
     pub token: LeaseToken,
-    /// Only jobs of this group of the system that handed them over, if one is named: of those that come first.
-    pub group: Option<String>,
+    /// Only some of those that come first.
+    pub only: Option<Only>,
     /// At most so many.
     pub limit: u32,
     /// When the leases run out.
@@ -90,6 +90,15 @@ pub enum Lane {
     Queue,
     /// The letters that a replay sent.
     Replay(ReplayId),
+}
+
+/// Which of the jobs that come first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// Those of a group of the system that handed them over.
+    Group(String),
+    /// Those of the freed targets that are held, and were accepted by then.
+    HeldSince(Timestamp),
 }
 
 /// What a worker got.

@@ -16,7 +16,7 @@ use super::leases;
 use super::rows::{JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob};
 use super::sql::args;
 use super::{breakers, lanes, rows};
-use crate::contract::{Lane, LeaseJobs};
+use crate::contract::{Lane, LeaseJobs, Only};
 
 /// At most so many jobs are set aside for a breaker by one lease; the next one goes on.
 const HELD_PER_LEASE_MAX: usize = 2_000;
@@ -76,7 +76,7 @@ pub(super) async fn lease(batch: &mut Batch, params: &LeaseJobs) -> Result<Grant
     leasing.take_due().await?;
     // Whoever got all that was asked for comes back anyway.
     let next_due = match lane {
-        Some(lane) if leasing.room() > 0 && params.group.is_none() => first_due(leasing.batch, lane).await?,
+        Some(lane) if leasing.room() > 0 && params.only.is_none() => first_due(leasing.batch, lane).await?,
         _ => None,
     };
     let taken = std::mem::take(&mut leasing.taken);
@@ -96,7 +96,7 @@ async fn take_freely(
     params: &LeaseJobs,
 ) -> Result<Option<Granted>, Fault> {
     let (Some(lane), Some(gates)) = (lane, params.gates_seen) else { return Ok(None) };
-    if !(params.gates.is_empty() && params.freed.is_empty()) || params.limit == 0 || params.group.is_some() {
+    if !(params.gates.is_empty() && params.freed.is_empty()) || params.limit == 0 || params.only.is_some() {
         return Ok(None);
     }
     let sql = format!(
@@ -227,7 +227,9 @@ impl<'a> Leasing<'a> {
 
     /// Takes due jobs from the lane. Those that a gate does not let through are held beside it, unless they need no target.
     async fn take_due(&mut self) -> Result<(), Fault> {
-        let Some(lane) = self.lane else { return Ok(()) };
+        let Some(lane) = self.lane.filter(|_| !matches!(self.params.only, Some(Only::HeldSince(_)))) else {
+            return Ok(());
+        };
         let mut held: BTreeMap<&'a str, Vec<(i64, i64)>> = BTreeMap::new();
         let mut set_aside = 0;
         while self.room() > 0 && set_aside < HELD_PER_LEASE_MAX {
@@ -261,8 +263,8 @@ impl<'a> Leasing<'a> {
     /// Takes the first jobs out of a lane, those that are due if a time is given. What another takes at this moment is passed over.
     async fn pull(&self, lane: i64, due: Option<Timestamp>, limit: usize) -> Result<Vec<QueuedJob>, Fault> {
         let until = due.map_or(i64::MAX, Timestamp::as_millis);
-        if let Some(group) = &self.params.group {
-            return self.pull_group(lane, until, group, limit).await;
+        if let Some(only) = &self.params.only {
+            return self.pull_some(lane, until, only, limit).await;
         }
         let sql = format!(
             "WITH taken AS (
@@ -274,20 +276,24 @@ impl<'a> Leasing<'a> {
         self.batch.conn().query(&sql, args![lane, until, limit], |row| rows::queued_job(row)).await
     }
 
-    /// The same of those that are of a group, among the first of the lane.
-    async fn pull_group(&self, lane: i64, until: i64, group: &str, limit: usize) -> Result<Vec<QueuedJob>, Fault> {
+    /// The same of some of the first of the lane.
+    async fn pull_some(&self, lane: i64, until: i64, only: &Only, limit: usize) -> Result<Vec<QueuedJob>, Fault> {
+        let (condition, value) = match only {
+            Only::Group(group) => ("j.origin::json ->> 'group' = $4", group.clone()),
+            Only::HeldSince(time) => ("j.accepted_at <= $4::text::bigint", time.as_millis().to_string()),
+        };
         let sql = format!(
             "WITH first AS MATERIALIZED (
                  SELECT seq, due_at FROM place WHERE lane = $1 AND due_at <= $2 ORDER BY due_at, seq LIMIT {LOOKED_AT_MAX}),
              taken AS (
                  DELETE FROM place WHERE ctid = ANY(ARRAY(
                      SELECT q.ctid FROM place q JOIN first f ON f.seq = q.seq AND f.due_at = q.due_at JOIN job j ON j.seq = q.seq
-                     WHERE q.lane = $1 AND j.origin::json ->> 'group' = $4
+                     WHERE q.lane = $1 AND {condition}
                      ORDER BY q.due_at, q.seq LIMIT $3 FOR UPDATE OF q SKIP LOCKED))
                  RETURNING seq)
              SELECT {JOB_COLUMNS} FROM job j WHERE j.seq = ANY(ARRAY(SELECT seq FROM taken)) ORDER BY j.due_at, j.seq"
         );
-        self.batch.conn().query(&sql, args![lane, until, limit, group], |row| rows::queued_job(row)).await
+        self.batch.conn().query(&sql, args![lane, until, limit, value], |row| rows::queued_job(row)).await
     }
 }
 

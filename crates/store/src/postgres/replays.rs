@@ -132,14 +132,14 @@ impl ReplayStore for PostgresStore {
 
 async fn claim_turn(batch: &mut Batch, params: &ClaimAutoReplay) -> Result<bool, Fault> {
     let Some(pipeline) = batch.find_pipeline(&params.pipeline).await? else { return Ok(false) };
-    let reason = params.reason.map_or("", |reason| reason.as_str());
+    let turn = params.turn.as_str();
     let sql = "SELECT last_at FROM auto_replay WHERE pipeline = $1 AND reason = $2";
-    let last = batch.conn().query_opt(sql, args![pipeline, reason], |row| rows::time(row, 0)).await?;
+    let last = batch.conn().query_opt(sql, args![pipeline, turn], |row| rows::time(row, 0)).await?;
     let is_turn = is_turn(last, params.every, params.now);
     if is_turn {
         let sql = "INSERT INTO auto_replay (pipeline, reason, last_at) VALUES ($1, $2, $3)
                    ON CONFLICT (pipeline, reason) DO UPDATE SET last_at = excluded.last_at";
-        batch.conn().execute(sql, args![pipeline, reason, params.now]).await?;
+        batch.conn().execute(sql, args![pipeline, turn, params.now]).await?;
     }
     Ok(is_turn)
 }

@@ -9,6 +9,7 @@ use redrive_core::jobs::{Input, Lease, LeasedJob};
 use redrive_core::pipelines::Pause;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
+use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, params};
 
 use super::batch::Batch;
@@ -17,12 +18,12 @@ use super::fault::Fault;
 use super::lanes;
 use super::leases;
 use super::rows::{self, JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob, RowResult};
-use crate::contract::{Lane, LeaseJobs};
+use crate::contract::{Lane, LeaseJobs, Only};
 
 /// At most so many jobs are set aside for a breaker by one lease; the next one goes on.
 const HELD_PER_LEASE_MAX: usize = 2_000;
 
-/// At most so many jobs of a lane are looked at for those of a group.
+/// At most so many jobs of a lane are looked at for some of them.
 const LOOKED_AT_MAX: u32 = 10_000;
 
 /// Jobs that were leased, and their inputs as they are kept.
@@ -75,7 +76,7 @@ pub(super) fn lease(batch: &mut Batch<'_>, params: &LeaseJobs) -> Result<Granted
         leasing.granted.held = Some(lanes::list_held(leasing.batch, pipeline, replay)?);
     }
     // Whoever got all that was asked for comes back anyway.
-    let next_due = if leasing.room() > 0 && params.group.is_none() { leasing.first_due()? } else { None };
+    let next_due = if leasing.room() > 0 && params.only.is_none() { leasing.first_due()? } else { None };
     Ok(Granted { next_due, ..leasing.granted })
 }
 
@@ -152,8 +153,8 @@ impl<'a> Leasing<'a, '_> {
             return Ok(0);
         }
         let Some(lane) = lanes::find_held(self.batch, self.pipeline, self.replay, target)? else { return Ok(0) };
-        let found = match &self.params.group {
-            Some(group) => self.of_group(lane, i64::MAX, group, limit)?,
+        let found = match &self.params.only {
+            Some(only) => self.some_of(lane, i64::MAX, only, limit)?,
             None => {
                 let sql = format!(
                     "SELECT {JOB_COLUMNS} FROM place q JOIN job j ON j.seq = q.seq WHERE q.lane = ?1
@@ -175,17 +176,19 @@ impl<'a> Leasing<'a, '_> {
 
     /// Takes due jobs from the lane. Those that a gate does not let through are held beside it, unless they need no target.
     fn take_due(&mut self) -> Result<(), Fault> {
-        let Some(lane) = self.lane else { return Ok(()) };
+        let Some(lane) = self.lane.filter(|_| !matches!(self.params.only, Some(Only::HeldSince(_)))) else {
+            return Ok(());
+        };
         // The lane beside it of each target, and how many jobs came there.
         let mut held: BTreeMap<&'a str, (i64, i64)> = BTreeMap::new();
         let mut set_aside = 0;
         while self.room() > 0 && set_aside < HELD_PER_LEASE_MAX {
-            let due = match &self.params.group {
-                Some(group) => self.of_group(lane, self.params.now.as_millis(), group, self.room())?,
+            let due = match &self.params.only {
+                Some(only) => self.some_of(lane, self.params.now.as_millis(), only, self.room())?,
                 None => self.due_jobs(lane)?,
             };
             let Some(last) = due.last() else { break };
-            match self.params.group {
+            match self.params.only {
                 None => lanes::pull_until(self.batch, lane, last.due_at, last.seq)?,
                 // Others stand between them.
                 Some(_) => {
@@ -229,15 +232,19 @@ impl<'a> Leasing<'a, '_> {
         Ok(rows.take(self.room()).collect::<RowResult<_>>()?)
     }
 
-    /// The first jobs of a lane that are of a group, and due by a time.
-    fn of_group(&self, lane: i64, until: i64, group: &str, limit: usize) -> Result<Vec<QueuedJob>, Fault> {
+    /// Some of the first jobs of a lane that are due by a time.
+    fn some_of(&self, lane: i64, until: i64, only: &Only, limit: usize) -> Result<Vec<QueuedJob>, Fault> {
+        let (condition, value) = match only {
+            Only::Group(group) => ("j.origin ->> 'group' = ?3", Value::Text(group.clone())),
+            Only::HeldSince(time) => ("j.accepted_at <= ?3", Value::Integer(time.as_millis())),
+        };
         let sql = format!(
             "SELECT {JOB_COLUMNS} FROM (SELECT seq, due_at FROM place WHERE lane = ?1 AND due_at <= ?2
                                         ORDER BY due_at, seq LIMIT {LOOKED_AT_MAX}) q
-             JOIN job j ON j.seq = q.seq WHERE j.origin ->> 'group' = ?3 ORDER BY q.due_at, q.seq"
+             JOIN job j ON j.seq = q.seq WHERE {condition} ORDER BY q.due_at, q.seq"
         );
         let mut select = self.batch.statement(&sql)?;
-        let rows = select.query_map(params![lane, until, group], |row| rows::queued_job(row))?;
+        let rows = select.query_map(params![lane, until, value], |row| rows::queued_job(row))?;
         Ok(rows.take(limit).collect::<RowResult<_>>()?)
     }
 

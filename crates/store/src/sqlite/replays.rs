@@ -140,13 +140,13 @@ impl ReplayStore for SqliteStore {
     async fn claim_auto_replay(&self, params: ClaimAutoReplay) -> Result<bool> {
         self.write_about(Topic::Replays, move |batch| {
             let Some(pipeline) = batch.find_pipeline(&params.pipeline)? else { return Ok(false) };
-            let reason = params.reason.map_or("", |reason| reason.as_str());
+            let turn = params.turn.as_str();
             let mut select = batch.statement("SELECT last_at FROM auto_replay WHERE pipeline = ?1 AND reason = ?2")?;
-            let last = select.query_row(params![pipeline, reason], |row| rows::time(row, 0)).optional()?;
+            let last = select.query_row(params![pipeline, turn], |row| rows::time(row, 0)).optional()?;
             let is_turn = is_turn(last, params.every, params.now);
             if is_turn {
                 let put = "INSERT OR REPLACE INTO auto_replay (pipeline, reason, last_at) VALUES (?1, ?2, ?3)";
-                batch.statement(put)?.execute(params![pipeline, reason, params.now.as_millis()])?;
+                batch.statement(put)?.execute(params![pipeline, turn, params.now.as_millis()])?;
             }
             Ok(is_turn)
         })

@@ -150,7 +150,7 @@ impl RunEnd {
         };
         let waited = |waited: &Waited| {
             let targets = waited.targets.iter().map(|target| {
-                json!({"target": target.target, "held": target.held, "why": target.breaker.why, "next_try": target.breaker.open_until})
+                json!({"target": target.target, "held": target.held, "why": target.breaker.last.as_ref().map(ToString::to_string), "next_try": target.breaker.open_until})
             });
             json!({"since": waited.since, "next_due": waited.next_due, "targets": targets.collect::<Vec<_>>()})
         };

@@ -128,7 +128,7 @@ impl Sink {
         let kind = definition.kind();
         let mut secrets = Secrets::default();
         let web = |url: &str, headers: &[(String, String)], shape, secrets: &mut Secrets| {
-            Webhook::new(url, headers, shape, timeout, secrets).map(Way::Webhook)
+            Webhook::new(url, headers, shape, secrets).map(Way::Webhook)
         };
         let way = match definition {
             SinkDefinition::Webhook { url, headers } => web(&url, &headers, Shape::Generic, &mut secrets),

@@ -26,7 +26,6 @@ const SAID_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Webhook {
     /// Made when it is needed first: most commands tell nobody anything.
     client: OnceLock<Client>,
-    timeout: Duration,
     url: Url,
     headers: HeaderMap,
     shape: Shape,
@@ -37,7 +36,6 @@ impl Webhook {
         url: &str,
         headers: &[(String, String)],
         shape: Shape,
-        timeout: Duration,
         secrets: &mut Secrets,
     ) -> Result<Self, String> {
         secrets.add_value(url);
@@ -47,7 +45,7 @@ impl Webhook {
             return Err("its url is not one of http or https".to_owned());
         }
         hide_parts(&url, secrets);
-        Ok(Self { client: OnceLock::new(), timeout, url, headers: header_map(headers)?, shape })
+        Ok(Self { client: OnceLock::new(), url, headers: header_map(headers)?, shape })
     }
 
     fn client(&self) -> Result<&Client, String> {
@@ -56,8 +54,6 @@ impl Webhook {
         }
         crate::tls::ensure_provider();
         let client = Client::builder()
-            .connect_timeout(self.timeout)
-            .timeout(self.timeout)
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("redrive/", env!("CARGO_PKG_VERSION")))

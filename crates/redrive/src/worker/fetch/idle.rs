@@ -1,5 +1,7 @@
 //! When a lane has nothing left to do, and when it waits in vain.
 
+use std::time::Duration;
+
 use redrive_core::ids::PipelineName;
 use redrive_core::replays::ReplayState;
 use redrive_core::standstill::Standstill;
@@ -8,7 +10,7 @@ use redrive_store::contract::{Lane, ReplayView};
 
 use super::{Fetcher, Supply};
 use crate::error::{Error, Waited};
-use crate::worker::Until;
+use crate::worker::{Until, overdue};
 
 impl Fetcher {
     /// Whether this lane has jobs, or has not looked for them yet.
@@ -54,9 +56,9 @@ impl Fetcher {
         targets.iter_mut().for_each(|breaker| breaker.held -= breaker.held_of_replays);
         targets.retain(|breaker| breaker.pipeline == self.pipeline.name && breaker.held > 0);
         let queued = u64::try_from(ledger.open_by_itself()).unwrap_or(0);
-        let free = queued.saturating_sub(targets.iter().map(|breaker| breaker.held).sum());
+        let held = targets.iter().map(|breaker| breaker.held).sum();
         let running = u64::try_from(ledger.leased).unwrap_or(0);
-        let stands = Standstill { settled_at: self.moved_at, running, free, next_due, paused: self.paused.is_some() };
+        let stands = Standstill { settled_at: self.moved_at, running, held, next_due, paused: self.paused.is_some() };
         if !stands.is_in_vain(max_wait, now) {
             return Ok(None);
         }
@@ -65,8 +67,22 @@ impl Fetcher {
             self.stir();
             return Ok(None);
         }
+        if !max_wait.is_zero() && self.paused.is_none() && self.gave_up().await {
+            return Ok(None);
+        }
         let (pipeline, since) = (self.pipeline.name.clone(), self.moved_at);
         Ok(Some(Waited { pipeline, queued, since, next_due, targets, paused: self.paused.clone() }))
+    }
+
+    /// Makes letters of all jobs that wait for a target that stays away; says whether there were any.
+    async fn gave_up(&mut self) -> bool {
+        let (lane, ever) = ((&self.pipeline, self.lane), Timestamp::from_millis(0));
+        let gave_up = self.pipeline.policy.breaker.hold_max.is_some()
+            && overdue::give_up(&self.context, lane, Duration::ZERO, ever).await;
+        if gave_up {
+            self.stir();
+        }
+        gave_up
     }
 
     /// Whether no job of the pipeline is left, here or with any other worker.

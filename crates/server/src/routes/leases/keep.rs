@@ -1,11 +1,11 @@
-//! `POST /leases/start`, `/leases/renew` and `/leases/progress`
+//! `POST /leases/start`, `/leases/renew`, `/leases/progress` and `/leases/give-up`
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use redrive_core::ids::{PipelineName, WorkerId};
+use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::LeasedJob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -99,6 +99,28 @@ pub struct Progress {
     progress: Option<Value>,
 }
 
+/// A worker that waits no longer for targets that stay away.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = WaitedEnough)]
+pub struct WaitedEnough {
+    /// Who.
+    #[schema(value_type = shapes::Uuid)]
+    worker: Text<WorkerId>,
+    /// The pipeline whose jobs wait.
+    #[schema(value_type = shapes::Name)]
+    pipeline: PipelineName,
+}
+
+/// The jobs that became letters.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = GivenUpJobs)]
+pub struct GivenUp {
+    /// Their ids. There may be more unless there are none: ask again.
+    #[schema(value_type = Vec<shapes::Uuid>)]
+    letters: Vec<JobId>,
+}
+
 /// That it was noted: there is nothing to tell of it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = NotedLeases)]
@@ -124,6 +146,18 @@ pub async fn died(State(app): State<App>, caller: Caller, Body(asked): Body<Died
     caller.check_each(&pipelines)?;
     app.redrive().remote_worker(Some(id), caller.name(), 0).died(&app.pipelines(&pipelines)).await?;
     Ok(Json(Noted {}))
+}
+
+pub async fn give_up(
+    State(app): State<App>,
+    caller: Caller,
+    Body(asked): Body<WaitedEnough>,
+) -> Result<Json<GivenUp>, ApiError> {
+    caller.check_each([&asked.pipeline])?;
+    let pipeline = app.pipeline(&asked.pipeline)?;
+    let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
+    worker.attach(std::slice::from_ref(&pipeline)).await?;
+    Ok(Json(GivenUp { letters: worker.give_up_waiting(&pipeline).await? }))
 }
 
 pub async fn renew(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Answer>, ApiError> {

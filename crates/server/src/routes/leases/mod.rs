@@ -23,6 +23,13 @@ pub fn routes() -> Vec<Route> {
         ))
         .takes::<lease::Asked>()
         .gives::<lease::Answer>(),
+        worker(Route::post(
+            "/leases/give-up",
+            keep::give_up,
+            "Make letters of jobs that wait for a target that stays away, for a worker that waits for it no longer",
+        ))
+        .takes::<keep::WaitedEnough>()
+        .gives::<keep::GivenUp>(),
         worker(Route::post("/leases/start", keep::start, "Note that jobs begin to run"))
             .takes::<keep::Begun>()
             .gives::<keep::Noted>(),

@@ -302,7 +302,8 @@ pub async fn by_itself_only_what_may_go_goes(store: Shared) {
     assert_eq!(start_as(&store, 2, again, at_once(), Input::new()).await.included, 0);
     assert!(store.get_replay(replay_id(2)).await.expect("read").is_none());
 
-    let claim = |now| ClaimAutoReplay { pipeline: pipeline(), reason: None, every: Duration::from_secs(60), now };
+    let claim =
+        |now| ClaimAutoReplay { pipeline: pipeline(), turn: String::new(), every: Duration::from_secs(60), now };
     assert!(store.claim_auto_replay(claim(at(100))).await.expect("claimed"));
     assert!(!store.claim_auto_replay(claim(at(130))).await.expect("asked"));
     assert!(store.claim_auto_replay(claim(at(161))).await.expect("claimed"));

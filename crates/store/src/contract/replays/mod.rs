@@ -13,7 +13,6 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::causes::CauseId;
 use redrive_core::definitions::Pins;
-use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::{Input, Lease};
 use redrive_core::replays::{
@@ -359,8 +358,8 @@ pub struct ForgetReplays {
 pub struct ClaimAutoReplay {
     /// Of this pipeline.
     pub pipeline: PipelineName,
-    /// Which died for this reason; none means any.
-    pub reason: Option<Reason>,
+    /// Which turn: the reason that its letters died for, or nothing for any.
+    pub turn: String,
     /// How often it is somebody's turn.
     pub every: Duration,
     /// The time.
