@@ -4,6 +4,7 @@
 //! large number of rounds are subtracted from each other: what opening a store costs drops out.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use axum::body::{Body, Bytes};
@@ -29,15 +30,22 @@ pub async fn run(workload: &str, folder: &Path, rounds: usize) -> Result<()> {
         "enqueue" => {
             store::enqueue(&open(&path).await?, &pipeline()?, 1, rounds, 1).await?;
         }
-        "settle" => {
-            let redrive = open(&path).await?;
-            store::enqueue(&redrive, &pipeline()?, 1, rounds, 1).await?;
-            store::settle(&redrive, &pipeline()?, 1, rounds, 1).await?;
-        }
+        "settle" => settle(&path, rounds, None).await?,
+        "results" => settle(&path, rounds, Some(RESULT.into())).await?,
         "letters" => letters(&path, rounds).await?,
         "post" => post(folder, rounds).await?,
-        other => anyhow::bail!("{other} is not one of enqueue, settle, letters, post"),
+        other => anyhow::bail!("{other} is not one of enqueue, settle, results, letters, post"),
     }
+    Ok(())
+}
+
+/// A result as the store keeps it.
+const RESULT: &str = r#"{"id":"01a1f22c-1d26-7df8-9713-a30d8c164303","pipeline":"shop","key":"k17","input":{"url":"https://shop.example/products/17"},"result":{"name":"Cup","price":12.5,"stock":3}}"#;
+
+async fn settle(path: &Path, rounds: usize, result: Option<Arc<str>>) -> Result<()> {
+    let redrive = open(path).await?;
+    store::enqueue(&redrive, &pipeline()?, 1, rounds, 1).await?;
+    store::settle((&redrive, &pipeline()?), 1, (rounds, 1), result).await?;
     Ok(())
 }
 

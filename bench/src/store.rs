@@ -40,7 +40,7 @@ pub async fn measure(path: &Path, dead_letters: u64) -> Result<()> {
         };
         let rate = enqueue(&redrive, &name, callers, jobs, batch).await?;
         row(&what("enqueue"), callers, dead_letters, rate, enqueue_limit);
-        let rate = settle(&redrive, &name, callers, jobs, batch).await?;
+        let rate = settle((&redrive, &name), callers, (jobs, batch), None).await?;
         row(&what("lease → settle"), callers, dead_letters, rate, settle_limit);
     }
     Ok(())
@@ -69,8 +69,13 @@ pub async fn enqueue(redrive: &Redrive, name: &PipelineName, callers: usize, job
     Ok((callers * jobs) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// Leases and settles all jobs of a pipeline; says how many in a second.
-pub async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs: usize, batch: usize) -> Result<f64> {
+/// Leases and settles all jobs of a pipeline, each with a result that the store keeps if one is given; says how many in a second.
+pub async fn settle(
+    (redrive, name): (&Redrive, &PipelineName),
+    callers: usize,
+    (jobs, batch): (usize, usize),
+    result: Option<Arc<str>>,
+) -> Result<f64> {
     let worker = WorkerId::new(redrive.now(), fastrand::u128(..));
     let now = redrive.now();
     let beat = Beat {
@@ -89,9 +94,10 @@ pub async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs
     let tasks: Vec<_> = (0..callers)
         .map(|_| {
             let (redrive, name, settled) = (redrive.clone(), name.clone(), Arc::clone(&settled));
+            let result = result.clone();
             tokio::spawn(async move {
                 loop {
-                    let jobs = lease_and_settle(&redrive, &name, worker, batch).await?;
+                    let jobs = lease_and_settle((&redrive, &name), worker, batch, result.clone()).await?;
                     settled.fetch_add(jobs as u64, Ordering::Relaxed);
                     if jobs == 0 {
                         return anyhow::Ok(());
@@ -110,7 +116,12 @@ pub async fn settle(redrive: &Redrive, name: &PipelineName, callers: usize, jobs
 }
 
 /// Leases and settles up to so many jobs; says how many.
-async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: WorkerId, batch: usize) -> Result<usize> {
+async fn lease_and_settle(
+    (redrive, name): (&Redrive, &PipelineName),
+    worker: WorkerId,
+    batch: usize,
+    result: Option<Arc<str>>,
+) -> Result<usize> {
     let (now, policy) = (redrive.now(), Policy::default());
     let lease = LeaseJobs {
         with_tried: false,
@@ -133,7 +144,9 @@ async fn lease_and_settle(redrive: &Redrive, name: &PipelineName, worker: Worker
     }
     let ending = Ending { at: now, duration: None, worker: Some(worker), chance: 0.0 };
     let rules = CauseRules::default();
-    let settle = |job: &LeasedJob| Settlement::new(job, decide(&policy, job, Outcome::Done, ending), &rules);
+    let settle = |job: &LeasedJob| {
+        Settlement::new(job, decide(&policy, job, Outcome::Done, ending), &rules).with_result(result.clone())
+    };
     let settlements = jobs.iter().map(settle).collect();
     let settle = SettleJobs { settlements, worker, breakers: Vec::new(), keep_late: true, now };
     redrive.settle(&policy.breaker, settle).await?;

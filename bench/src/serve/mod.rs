@@ -82,7 +82,7 @@ async fn rates(folder: &Path) -> Result<()> {
                 ),
                 (
                     load::work(&server.address, &pipeline, load).await?,
-                    store::settle(&redrive, &name, load.callers, load.calls * load.batch, load.batch).await?,
+                    store::settle((&redrive, &name), load.callers, (load.calls * load.batch, load.batch), None).await?,
                 ),
                 (
                     load::report(&server.address, &letters, load).await?,
@@ -121,7 +121,7 @@ async fn leases(folder: &Path) -> Result<()> {
                 Redrive::open(&format!("sqlite:{}", folder.join(format!("{name}-here.db")).display())).await?;
             load::enqueue_here(&redrive, "p", load).await?;
             let before = process::own_busy_secs()?;
-            store::settle(&redrive, &"p".parse()?, load.callers, load.calls * load.batch, load.batch).await?;
+            store::settle((&redrive, &"p".parse()?), load.callers, (load.calls * load.batch, load.batch), None).await?;
             taken.1.push((process::own_busy_secs()? - before) * 1e6 / load.total() as f64);
         }
         let (there, here) = (median(taken.0), median(taken.1));

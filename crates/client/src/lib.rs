@@ -27,6 +27,7 @@ mod payloads;
 mod pipelines;
 mod replays;
 mod reports;
+mod results;
 mod rounds;
 pub mod server;
 pub mod status;

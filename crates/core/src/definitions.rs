@@ -27,6 +27,8 @@ const ASIDE: &[&str] = &[
     "concurrency",
     "crashes",
     "history",
+    "keep_results",
+    "kept_results_max",
     "key",
     "lease",
     "max_queued",

@@ -1,5 +1,7 @@
 //! The ledger: counters per pipeline that must add up at every moment.
 
+use std::ops::AddAssign;
+
 use serde::{Deserialize, Serialize};
 
 use crate::state::JobState;
@@ -29,6 +31,29 @@ pub struct Ledger {
     /// Of the done and discarded: those of which nothing more is known, because they ended too long ago.
     #[serde(default)]
     pub forgotten: Forgotten,
+    /// Of the done: those whose results the store keeps.
+    #[serde(default)]
+    pub results: KeptResults,
+}
+
+/// Results that the store keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeptResults {
+    /// How many.
+    pub kept: i64,
+    /// Their size as they are stored, in bytes.
+    pub bytes: i64,
+    /// Results that were removed before their time, because there were more bytes than the pipeline keeps.
+    pub dropped: i64,
+}
+
+impl AddAssign for KeptResults {
+    fn add_assign(&mut self, change: Self) {
+        self.kept += change.kept;
+        self.bytes += change.bytes;
+        self.dropped += change.dropped;
+    }
 }
 
 /// Jobs that are counted and of which nothing more is known.

@@ -6,6 +6,7 @@ use crate::breakers::BreakerPolicy;
 use crate::history;
 use crate::proxies::ProxyPolicy;
 use crate::replays::AutoReplay;
+use crate::results::ResultPolicy;
 use crate::retry::RetryPolicy;
 use crate::rules::Rule;
 
@@ -28,6 +29,8 @@ pub struct Policy {
     pub retention: Option<Duration>,
     /// How long it is known what became of a job that is done or discarded, and what was counted; `None` means for ever.
     pub history: Option<Duration>,
+    /// How results are kept in the store.
+    pub results: ResultPolicy,
     /// Which dead letters are replayed by themselves, and when.
     pub auto_replays: Vec<AutoReplay>,
     /// How long a lease lasts unless it is extended.
@@ -47,6 +50,7 @@ impl Default for Policy {
             queued_max: None,
             retention: Some(Duration::from_secs(14 * 86_400)),
             history: Some(history::KEPT),
+            results: ResultPolicy::default(),
             auto_replays: Vec::new(),
             lease: Duration::from_secs(30),
             deadline: Duration::from_secs(300),

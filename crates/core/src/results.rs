@@ -1,6 +1,87 @@
-//! Results: when one is none.
+//! Results: what is written of each, when one is empty, and how long the store keeps them.
 
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::dead::foreign::mask_task;
+use crate::hidden::escape_json;
+use crate::ids::{JobId, PipelineName, RoundName};
+use crate::jobs::Input;
+use crate::secrets::Secrets;
+
+/// The result of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobResult {
+    /// The job.
+    pub id: JobId,
+    /// Its pipeline.
+    pub pipeline: PipelineName,
+    /// The round it belongs to, if there are rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<RoundName>,
+    /// Its key, if it has one.
+    pub key: Option<String>,
+    /// What it was about.
+    pub input: Input,
+    /// What its handler gave.
+    pub result: Value,
+}
+
+/// What is written of a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResultForm {
+    /// All of it: whose it is, what that was about, and what came of it.
+    #[default]
+    Whole,
+    /// Only what came of it; nothing if nothing did.
+    Bare,
+}
+
+impl JobResult {
+    /// Returns whether nothing came of the job.
+    pub fn is_empty(&self) -> bool {
+        is_empty(&self.result)
+    }
+
+    /// Returns what is written of it, as JSON on one line without its end. Returns nothing for one that is bare and empty.
+    pub fn line(&self, form: ResultForm) -> serde_json::Result<Option<String>> {
+        let text = match form {
+            ResultForm::Whole => serde_json::to_string(self)?,
+            ResultForm::Bare if self.is_empty() => return Ok(None),
+            ResultForm::Bare => serde_json::to_string(&self.result)?,
+        };
+        Ok(Some(escape_json(&text).into_owned()))
+    }
+
+    /// Masks secrets in the input and in the result. What the job is known by stays.
+    pub fn masked(mut self, secrets: &Secrets) -> Self {
+        mask_task(&mut self.input, secrets, &[]);
+        match &mut self.result {
+            Value::Object(fields) => drop(mask_task(fields, secrets, &[])),
+            result => secrets.mask_json(result),
+        }
+        self
+    }
+}
+
+/// How the store keeps the results of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultPolicy {
+    /// Whether it keeps them. If nobody said, it keeps those that go to no file.
+    pub is_kept: Option<bool>,
+    /// How long. `None` means for ever.
+    pub kept_for: Option<Duration>,
+    /// The most that it keeps, in bytes as stored. The oldest are removed first.
+    pub bytes_max: u64,
+}
+
+impl Default for ResultPolicy {
+    fn default() -> Self {
+        Self { is_kept: None, kept_for: Some(Duration::from_secs(7 * 86_400)), bytes_max: 1 << 30 }
+    }
+}
 
 /// Whether a result says nothing: null, or text, a list or an object with nothing in it.
 pub fn is_empty(result: &Value) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! Everything a store writes when a job is settled is decided here and handed over as data.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::breakers::{Heard, Said, Signal, TargetFailure};
@@ -174,6 +175,8 @@ pub struct Settlement {
     pub good: Option<Box<GoodPage>>,
     /// The shape of the address that it is about, if the job is buried: its cause holds on to the page that worked.
     pub shape: Option<String>,
+    /// The result that the store keeps, as a line of JSON, if the job is done.
+    pub result: Option<Arc<str>>,
 }
 
 impl Settlement {
@@ -184,7 +187,8 @@ impl Settlement {
         let (pipeline, target) = (job.pipeline.clone(), job.target.clone());
         let (definition, handed_on) = (None, Vec::new());
         let (lease, probe) = (job.lease, job.probe);
-        Self { lease, pipeline, target, probe, decision, print, definition, handed_on, good: None, shape: None }
+        let (good, shape, result) = (None, None, None);
+        Self { lease, pipeline, target, probe, decision, print, definition, handed_on, good, shape, result }
     }
 
     /// The same with the page that it worked from, which is kept if its job is done, and with the shape of its address, which counts if
@@ -198,6 +202,12 @@ impl Settlement {
     pub fn handing_on(self, jobs: Vec<HandedJob>) -> Self {
         let done = self.decision.destination == Destination::Done;
         Self { handed_on: if done { jobs } else { Vec::new() }, ..self }
+    }
+
+    /// The same with the result that the store keeps, if its job is done.
+    pub fn with_result(self, line: Option<Arc<str>>) -> Self {
+        let done = self.decision.destination == Destination::Done;
+        Self { result: line.filter(|_| done), ..self }
     }
 
     /// Whether it was applied before and is sent again because its answer was lost: its lease settled the job into that state. A

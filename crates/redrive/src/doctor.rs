@@ -1,6 +1,8 @@
 //! Looks whether everything that the configuration names is there and well: its commands, the store, its disk, the vault, the
 //! spool.
 
+use std::path::{Path, PathBuf};
+
 use redrive_core::ids::PipelineName;
 use redrive_core::servers::{self, Judged, Verdict};
 use redrive_store::StoreError;
@@ -61,6 +63,11 @@ pub async fn examine(setting: &Setting) -> Vec<Finding> {
     };
     let mut findings = vec![Finding::new("configuration", Ok(config))];
     findings.extend(setting.config.pipeline.iter().filter_map(|(name, pipeline)| look_at_handler(name, pipeline)));
+    findings.extend(
+        setting.config.pipeline.iter().filter_map(|(name, pipeline)| {
+            Some(look_at_results_file(name, setting.config.beside(pipeline.out.clone()?)))
+        }),
+    );
     let watching = setting.watching();
     let broken = watching.sinks().iter().filter_map(|sink| Some((sink.name(), sink.broken()?)));
     findings.extend(broken.map(|(name, why)| Finding::new("alert sink", Err(format!("{name}: {why}")))));
@@ -135,8 +142,43 @@ async fn look_at_store(redrive: &Redrive) -> Vec<Finding> {
         None => findings.extend([Finding::new("integrity", whole), Finding::new("disk", free)]),
     }
     findings.push(Finding::new("workers", workers.map_err(|error| error.to_string())));
+    findings.extend(look_at_results(redrive).await);
     findings.extend(look_at_copies(redrive).await);
     findings
+}
+
+/// Results that the store keeps, and those that it had to remove. Nothing is said if there are none.
+async fn look_at_results(redrive: &Redrive) -> Option<Finding> {
+    let ledgers = match redrive.store.ledgers().await {
+        Ok(ledgers) => ledgers,
+        Err(error) => return Some(Finding::failed("results", error.into())),
+    };
+    let (kept, dropped) = ledgers
+        .values()
+        .fold((0, 0), |(kept, dropped), ledger| (kept + ledger.results.kept, dropped + ledger.results.dropped));
+    match (kept, dropped) {
+        (0, 0) => None,
+        (kept, 0) => Some(Finding::new("results", Ok(format!("{kept} are kept")))),
+        (kept, dropped) => {
+            let found = format!(
+                "{kept} are kept, {dropped} were removed before their time: raise kept_results_max, or name a file with out"
+            );
+            Some(Finding::warning("results", found))
+        }
+    }
+}
+
+/// Looks whether the file that results of a pipeline go to can be in its folder.
+fn look_at_results_file(name: &PipelineName, file: PathBuf) -> Finding {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = match std::fs::metadata(folder) {
+        Ok(found) if found.is_dir() && !found.permissions().readonly() => {
+            Ok(format!("{} (pipeline {name})", file.display()))
+        }
+        Ok(_) => Err(format!("pipeline {name}: {} is no folder that can be written to", folder.display())),
+        Err(error) => Err(format!("pipeline {name}: {}: {error}", folder.display())),
+    };
+    Finding::new("results file", found)
 }
 
 /// A copy that was begun and is not over, from which on nothing can be written here; nothing is said if there is none.

@@ -18,7 +18,7 @@ use crate::export::HttpRequest;
 use crate::handler::exec::Command;
 use crate::handler::isolated::Isolated;
 use crate::handler::{Elsewhere, Handler};
-use crate::sink::{JobResult, NoSink, Sink};
+use crate::sink::{JobResult, NoSink, ResultForm, Sink};
 use crate::vault::{Keep, Vault};
 
 /// A named stream of jobs with one handler and one policy. Cheap to clone.
@@ -37,6 +37,8 @@ pub struct Pipeline {
     pub(crate) payload_required: bool,
     pub(crate) good_pages: bool,
     pub(crate) result_required: bool,
+    /// Whether its results are appended to a file.
+    pub(crate) has_results_file: bool,
     pub(crate) tracked: Arc<[String]>,
     /// Runs suspects in processes of their own.
     pub(crate) isolated: Option<Arc<dyn Handler>>,
@@ -90,6 +92,7 @@ impl Pipeline {
             payload_required: true,
             good_pages: true,
             result_required: false,
+            has_results_file: false,
             tracked: Arc::default(),
             isolated: None,
             receivers: Arc::default(),
@@ -264,7 +267,28 @@ impl Pipeline {
         if let Some(definition) = &mut self.definition {
             definition.results = Some(file);
         }
+        self.with_results_file()
+    }
+
+    /// The same, whose results are appended to a file. Unless its policy says otherwise, the store does not keep them then.
+    pub(crate) fn with_results_file(mut self) -> Self {
+        self.has_results_file = true;
         self
+    }
+
+    /// Returns whether its results are appended to a file.
+    pub const fn has_results_file(&self) -> bool {
+        self.has_results_file
+    }
+
+    /// Returns the line that the store keeps of a result, without secrets. Returns nothing if it keeps none, or nothing came of the job.
+    pub(crate) fn kept_line(&self, result: &JobResult) -> Option<Arc<str>> {
+        if !self.policy.results.is_kept.unwrap_or(!self.has_results_file) || result.is_empty() {
+            return None;
+        }
+        let secrets = self.handler.secrets().cloned().unwrap_or_default();
+        let line = result.clone().masked(&secrets).line(ResultForm::Whole);
+        line.ok().flatten().map(Into::into)
     }
 
     /// The version of its definition.

@@ -32,6 +32,7 @@ pub fn all() -> Vec<Route> {
         routes::pipelines::routes(),
         routes::replays::routes(),
         routes::reports::routes(),
+        routes::results::routes(),
         routes::rounds::routes(),
         routes::status::routes(),
         routes::tokens::routes(),

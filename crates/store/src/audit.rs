@@ -1,7 +1,7 @@
 //! The audit: counts every row, in one view of the database, and says what does not add up. What is asked is the same for every backend,
 //! which asks it.
 
-use redrive_core::ledger::{Forgotten, Ledger};
+use redrive_core::ledger::{KeptResults, Ledger};
 
 use crate::contract::Audit;
 use crate::rows::Columns;
@@ -177,10 +177,13 @@ pub(crate) const COUNT: &str = "SELECT
     (SELECT count(*) FROM done WHERE pipeline = $1),
     (SELECT count(*) FROM done WHERE pipeline = $1 AND replays > 0),
     (SELECT count(*) FROM dead WHERE pipeline = $1),
-    (SELECT count(*) FROM discarded WHERE pipeline = $1)";
+    (SELECT count(*) FROM discarded WHERE pipeline = $1),
+    (SELECT CAST(coalesce(sum(jobs), 0) AS bigint) FROM result WHERE pipeline = $1),
+    (SELECT CAST(coalesce(sum(length(lines)), 0) AS bigint) FROM result WHERE pipeline = $1)";
 
-/// What [`COUNT`] counted, with what was forgotten.
-pub(crate) fn counted<R: Columns>(row: &R, forgotten: Forgotten) -> Result<Ledger, R::Fault> {
+/// What [`COUNT`] counted, with what only the ledger knows.
+pub(crate) fn counted<R: Columns>(row: &R, known: Ledger) -> Result<Ledger, R::Fault> {
+    let Ledger { forgotten, results: KeptResults { dropped, .. }, .. } = known;
     let (queued, leased, dead): (i64, i64, i64) = (row.get(0)?, row.get(2)?, row.get(6)?);
     let (done, discarded) = (row.get::<i64>(4)? + forgotten.done, row.get::<i64>(7)? + forgotten.discarded);
     Ok(Ledger {
@@ -194,5 +197,6 @@ pub(crate) fn counted<R: Columns>(row: &R, forgotten: Forgotten) -> Result<Ledge
         recovered: row.get::<i64>(5)? + forgotten.recovered,
         replaying: row.get(1)?,
         forgotten,
+        results: KeptResults { kept: row.get(8)?, bytes: row.get(9)?, dropped },
     })
 }

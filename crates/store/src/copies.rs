@@ -74,7 +74,7 @@ macro_rules! parts {
 pub const PARTS: &[Part] = parts! {
     "pipelines" pipeline [id: Int] name: Text, epoch: Int, gates: Int, paused: Text, accepted: Int, queued: Int, leased: Int,
         done: Int, dead: Int, discarded: Int, retrying: Int, recovered: Int, replaying: Int, forgotten_done: Int,
-        forgotten_recovered: Int, forgotten_discarded: Int;
+        forgotten_recovered: Int, forgotten_discarded: Int, results: Int, result_bytes: Int, results_dropped: Int;
     "rounds" round [pipeline: Int, name: Text] begun_at: Int, grown_at: Int, accepted: Int, queued: Int, leased: Int, done: Int,
         dead: Int, discarded: Int, forgotten_done: Int, forgotten_discarded: Int;
     "definitions" definition [pipeline: Text, version: Text] first_seen: Int, last_seen: Int, text: Text, results: Text;
@@ -112,6 +112,7 @@ pub const PARTS: &[Part] = parts! {
         saved: Flag, ended_at: Int, after_key: Int, letter: Json, processed: Flag;
     "receipts" done [job: Id] number: Int, pipeline: Int, round: Text, key: Text, target: Text, accepted_at: Int, done_at: Int,
         attempts: Int, crashes: Int, replays: Int, origin: Text, definition: Text, token: Id;
+    "results" result [id: Int] pipeline: Int, at: Int, jobs: Int, lines: Bytes;
     "discarded tasks" discarded [job: Id] number: Int, pipeline: Int, round: Text, key: Text, target: Text, was: Text,
         reason: Text, code: Text, attempts: Int, crashes: Int, replays: Int, accepted_at: Int, died_at: Int,
         discarded_at: Int, actor: Text, why: Text, origin: Text;

@@ -26,6 +26,7 @@ use redrive_core::ledger::Ledger;
 use redrive_core::payloads::*;
 use redrive_core::pipelines::Pause;
 use redrive_core::replays::*;
+use redrive_core::results::JobResult;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::TokenHash;
@@ -254,6 +255,10 @@ decorate! {
         oldest_running(id: ReplayId) -> Option<RunningLetter>;
         forget_replays(params: ForgetReplays) -> bool;
         claim_auto_replay(params: ClaimAutoReplay) -> bool;
+    }
+    ResultStore {
+        list_results(params: ListResults) -> Page<JobResult>;
+        forget_results(params: ForgetResults) -> bool;
     }
     RoundStore {
         list_rounds(params: ListRounds) -> Vec<RoundView>;

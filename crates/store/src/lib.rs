@@ -25,6 +25,7 @@ mod lanes;
 mod lists;
 pub mod location;
 pub mod postgres;
+mod results;
 mod rounds;
 mod rows;
 pub mod sqlite;

@@ -14,7 +14,7 @@ mod tries;
 
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, RoundName, WorkerId};
 use redrive_core::jobs::{Input, Tally};
-use redrive_core::ledger::{Forgotten, Ledger};
+use redrive_core::ledger::{Forgotten, KeptResults, Ledger};
 use redrive_core::time::Timestamp;
 use rusqlite::types::FromSql;
 
@@ -91,7 +91,15 @@ where
 }
 
 pub(crate) fn json<T: serde::de::DeserializeOwned, R: Columns>(row: &R, column: usize) -> Result<T, R::Fault> {
-    serde_json::from_str(row.text(column)?).map_err(|error| R::broken(column, error.to_string()))
+    parsed_json::<T, R>(row.text(column)?, column)
+}
+
+/// The same of a text that is a part of what a column has.
+pub(crate) fn parsed_json<T: serde::de::DeserializeOwned, R: Columns>(
+    text: &str,
+    column: usize,
+) -> Result<T, R::Fault> {
+    serde_json::from_str(text).map_err(|error| R::broken(column, error.to_string()))
 }
 
 pub(crate) fn json_opt<T: serde::de::DeserializeOwned, R: Columns>(
@@ -124,7 +132,7 @@ pub(crate) fn tally<R: Columns>(row: &R, first: usize) -> Result<Tally, R::Fault
 /// The columns of [`ledger`], of `pipeline`.
 pub(crate) const LEDGER_COLUMNS: &str =
     "id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying,
-    forgotten_done, forgotten_recovered, forgotten_discarded";
+    forgotten_done, forgotten_recovered, forgotten_discarded, results, result_bytes, results_dropped";
 
 /// The number of a pipeline's row, its name, and its ledger.
 pub(crate) fn ledger<R: Columns>(row: &R) -> Result<(i64, PipelineName, Ledger), R::Fault> {
@@ -139,6 +147,7 @@ pub(crate) fn ledger<R: Columns>(row: &R) -> Result<(i64, PipelineName, Ledger),
         recovered: row.get(9)?,
         replaying: row.get(10)?,
         forgotten: Forgotten { done: row.get(11)?, recovered: row.get(12)?, discarded: row.get(13)? },
+        results: KeptResults { kept: row.get(14)?, bytes: row.get(15)?, dropped: row.get(16)? },
     };
     Ok((row.get(0)?, parsed(row, 1)?, ledger))
 }

@@ -1,7 +1,8 @@
 //! What a transaction has to add to counters that many operations share: minutes, traffic, causes, replays. Each row is
 //! written once, at the end, as the backend likes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use redrive_core::counts::{Death, Delta, Event};
 use redrive_core::definitions::DefinitionVersion;
@@ -85,6 +86,8 @@ pub(crate) struct Tallies {
     /// The page of a pipeline, target and shape that each key holds on to, if there is one and the key has none.
     pub(crate) pins: HashMap<i64, (i64, String, String)>,
     pub(crate) replays: HashMap<i64, ReplayCounts>,
+    /// Results that are kept, by pipeline and time.
+    pub(crate) results: BTreeMap<(i64, i64), Vec<Arc<str>>>,
 }
 
 impl Tallies {
@@ -203,6 +206,9 @@ impl Tallies {
         let Settlement { decision, definition, good, .. } = settlement;
         if decision.destination != Destination::Done {
             return;
+        }
+        if let Some(line) = &settlement.result {
+            self.results.entry((pipeline, now.as_millis())).or_default().push(Arc::clone(line));
         }
         if let Some(good) = good {
             self.good.push((pipeline, (**good).clone()));

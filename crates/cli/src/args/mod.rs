@@ -12,6 +12,7 @@ mod global;
 mod pipeline;
 mod replay;
 mod report;
+mod result;
 mod retry;
 mod round;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use self::replay::{
     DriveArgs, PlanArgs, ReplayCommand, ReplayShowArgs, ReplayWorkArgs, ResumeArgs, SelectArgs, StartArgs, TryArgs,
 };
 pub use self::report::{ReportArgs, TopArgs, TopBy};
+pub use self::result::{ResultCommand, ResultExportArgs};
 pub use self::retry::RetryArgs;
 pub use self::round::{RoundCommand, RoundListArgs};
 pub use self::run::{PushArgs, RunArgs, TaskArgs};
@@ -116,6 +118,9 @@ pub enum Command {
     Replay(ReplayCommand),
     /// See what fails, where, when, since when; as a page with charts, too
     Report(ReportArgs),
+    /// Take out the results that the store keeps
+    #[command(subcommand)]
+    Result(ResultCommand),
     /// Look at rounds: repetitions of the same tasks
     #[command(subcommand)]
     Round(RoundCommand),

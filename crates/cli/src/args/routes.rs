@@ -9,10 +9,13 @@ use serde_json::Value;
 use super::Cli;
 
 /// The routes by which each command is asked of a server.
-const ASKED: [(&str, &[&str]); 62] = [
+const ASKED: [(&str, &[&str]); 63] = [
     ("run", &["POST /jobs", "POST /jobs/known", "POST /rounds", "POST /leases", "POST /leases/settle"]),
     ("push", &["POST /jobs", "POST /jobs/known", "POST /rounds"]),
-    ("work", &["POST /leases", "POST /leases/renew", "POST /leases/settle", "DELETE /workers/{id}"]),
+    (
+        "work",
+        &["POST /leases", "POST /leases/renew", "POST /leases/settle", "POST /leases/give-up", "DELETE /workers/{id}"],
+    ),
     ("status", &["GET /status", "GET /events"]),
     ("dead list", &["GET /letters"]),
     ("dead show", &["GET /letters/{id}"]),
@@ -43,6 +46,7 @@ const ASKED: [(&str, &[&str]); 62] = [
     ("replay cancel", &["POST /replays/{id}/cancel"]),
     ("replay rate", &["POST /replays/{id}/rate"]),
     ("report", &["GET /reports"]),
+    ("result export", &["GET /results"]),
     ("round list", &["GET /rounds"]),
     ("alert check", &["POST /alerts/check", "GET /alerts/preview"]),
     ("alert test", &["POST /alerts/test"]),

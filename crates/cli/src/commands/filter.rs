@@ -16,8 +16,17 @@ use crate::output::print::say;
 
 /// The times a filter is bounded by.
 fn bounds(args: &FilterArgs, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
-    let instant = |text: &Option<String>| text.as_deref().map(|text| units::instant(text, now)).transpose();
-    Ok((instant(&args.since).map_err(usage)?, instant(&args.until).map_err(usage)?))
+    span(args.since.as_deref(), args.until.as_deref(), now)
+}
+
+/// Reads `--since` and `--until`.
+pub fn span(
+    since: Option<&str>,
+    until: Option<&str>,
+    now: Timestamp,
+) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let instant = |text: Option<&str>| text.map(|text| units::instant(text, now)).transpose();
+    Ok((instant(since).map_err(usage)?, instant(until).map_err(usage)?))
 }
 
 /// The filter for dead letters.

@@ -21,6 +21,7 @@ mod pipeline;
 mod push;
 mod replay;
 mod report;
+mod result;
 mod results;
 mod retry;
 mod round;
@@ -72,6 +73,7 @@ pub async fn run(cli: Cli) -> Result<Exit> {
         Command::Retry(args) => retry::run(&setting::load(&cli.global)?, args).await,
         Command::Replay(command) => replay::run(&setting::load(&cli.global)?, command).await,
         Command::Payload(command) => payload::run(&setting::load(&cli.global)?, command).await,
+        Command::Result(command) => result::run(&setting::load(&cli.global)?, command).await,
         Command::Round(command) => round::run(&setting::load(&cli.global)?, command).await,
         Command::Alert(command) => alert::run(&setting::load(&cli.global)?, command).await,
         Command::Breaker(command) => breaker::run(&setting::load(&cli.global)?, command).await,

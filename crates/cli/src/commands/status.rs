@@ -28,6 +28,9 @@ use crate::output::times::{ago, from_now};
 use crate::output::words;
 use crate::setting::Setting;
 
+/// At most so many pipelines are named whose results were removed.
+const DROPPED_SHOWN: usize = 5;
+
 pub async fn run(setting: &Setting, args: &StatusArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
     if args.watch {
@@ -48,6 +51,7 @@ async fn print(redrive: &Desk, status: &Status) -> Result<()> {
         true => out!("no tasks yet: `redrive run` or `redrive push` brings some")?,
         false => show_ledgers(&status.pipelines)?,
     }
+    show_results(&status.pipelines)?;
     if let Some(copying) = &status.copying {
         let (to, since) = (cut(&copying.to, 200), ago(copying.since, now));
         out!("\n{} to {to}, begun {since}: nothing can be written meanwhile", paint(WAITING, "being copied"))?;
@@ -79,6 +83,20 @@ fn show_ledgers(ledgers: &BTreeMap<PipelineName, Ledger>) -> Result<()> {
     let rows: Vec<_> = ledgers.iter().map(|(name, ledger)| row(name, ledger)).collect();
     let headings = ["~pipeline", ">tasks", ">queued", ">retrying", ">running", ">done", ">died", ">discarded"];
     Ok(table::print(&headings, &rows)?)
+}
+
+/// Says how many results the store keeps, and of which pipelines it had to remove some.
+fn show_results(ledgers: &BTreeMap<PipelineName, Ledger>) -> Result<()> {
+    let kept: i64 = ledgers.values().map(|ledger| ledger.results.kept).sum();
+    if kept > 0 {
+        out!("results kept: {kept}, see redrive result export")?;
+    }
+    let dropped = ledgers.iter().filter(|(_, ledger)| ledger.results.dropped > 0);
+    for (name, ledger) in dropped.take(DROPPED_SHOWN) {
+        let removed = ledger.results.dropped;
+        out!("{} {removed} results of {name}, which has more than kept_results_max", paint(WAITING, "removed:"))?;
+    }
+    Ok(())
 }
 
 /// The replays that are open, and what they wait for.

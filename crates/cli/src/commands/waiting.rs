@@ -46,8 +46,10 @@ pub fn show(waited: &Waited, now: Timestamp) {
 
 /// Says how many jobs became letters because their target stayed away.
 pub fn show_given_up(jobs: u64) {
-    let list = format!("redrive dead list --code {TARGET_ON_HOLD}");
-    say!("{} {jobs} tasks whose target stays away are dead letters: {list}", paint(BAD, "given up:"));
+    let tasks = if jobs == 1 { "task" } else { "tasks" };
+    say!("{} {jobs} {tasks} whose target stays away", paint(BAD, "given up:"));
+    say!("  see them: redrive dead list --code {TARGET_ON_HOLD}");
+    say!("  run them again: redrive retry --code {TARGET_ON_HOLD}");
 }
 
 /// Says how many jobs were handed on to which pipelines, and how to work on those that wait there.

@@ -45,6 +45,12 @@ impl Ran {
         self
     }
 
+    /// Demands that it prints a text.
+    pub fn prints(self, text: &str) -> Self {
+        assert!(self.stdout.contains(text), "{text:?} is missing in:\n{}", self.stdout);
+        self
+    }
+
     /// Asserts that the error output contains a text.
     #[track_caller]
     pub fn complains(self, text: &str) -> Self {

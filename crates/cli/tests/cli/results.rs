@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{Ran, Sandbox, eventually, json_lines};
+use crate::served::{Served, free_address};
 
 const TASKS: u64 = 20;
 
@@ -263,4 +264,83 @@ fn what_another_worker_took_over_is_not_written_twice() {
     first.wait().expect("waited");
     assert_eq!(sandbox.read("out.jsonl"), result);
     sandbox.assert_sound();
+}
+
+fn exported(sandbox: &Sandbox, args: &[&str]) -> Vec<serde_json::Value> {
+    json_lines(&sandbox.run(&[&["result", "export"], args].concat()).expect(0).stdout)
+}
+
+#[test]
+fn results_that_went_to_no_file_are_given_back() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n");
+    let printed = sandbox.redrive("run tasks.jsonl -- cat").expect(0).stdout;
+    let mut printed = json_lines(&printed);
+    let mut kept = exported(&sandbox, &[]);
+    for results in [&mut printed, &mut kept] {
+        results.sort_by_key(|result| result["input"]["n"].as_u64());
+    }
+    assert_eq!(kept, printed);
+    let id = kept[1]["id"].as_str().expect("an id");
+    let shown = sandbox.run(&["job", "show", id, "--json"]).expect(0).json();
+    assert_eq!(shown["result"], kept[1]["result"]);
+    assert!(sandbox.run(&["job", "show", id]).expect(0).stdout.contains("\nresult\n"));
+    sandbox.redrive("status").expect(0).prints("results kept: 3, see redrive result export");
+    sandbox.redrive("doctor").expect(0).prints("results: 3 are kept");
+    assert!(exported(&sandbox, &["--until", "1h"]).is_empty());
+    assert_eq!(exported(&sandbox, &["--bare", "--since", "1h"]).len(), 3);
+    sandbox.redrive("result export kept.jsonl").expect(0).complains("3 results exported");
+    assert_eq!(json_lines(&sandbox.read("kept.jsonl")).len(), 3);
+    sandbox.redrive("result export kept.jsonl").expect(1).complains("kept.jsonl is there already");
+    sandbox.redrive("result export --pipeline nobody").expect(1).complains("no task of a pipeline nobody");
+    sandbox.redrive("run tasks.jsonl --pipeline filed --out filed.jsonl -- cat").expect(0);
+    let none = sandbox.redrive("result export --pipeline filed").expect(0);
+    none.complains("0 results exported").complains("none of filed are kept");
+}
+
+#[test]
+fn results_above_the_limit_are_removed_and_counted() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"cat\"]\nkept_results_max = \"1\"\n");
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    sandbox.redrive("run tasks.jsonl").expect(0);
+    sandbox.redrive("status").expect(0).prints("2 results of p");
+    sandbox.redrive("doctor").expect(0).prints("2 were removed before their time");
+    sandbox.redrive("result export").expect(0).complains("2 older results of p were removed");
+    sandbox.assert_sound();
+}
+
+#[test]
+fn results_of_a_worker_of_a_server_go_where_the_pipeline_has_them() {
+    let sandbox = Sandbox::new();
+    let served =
+        "[pipeline.shop]\nhandler = \"remote\"\nout = \"shop.jsonl\"\n[pipeline.books]\nhandler = \"remote\"\n";
+    sandbox.write("redrive.toml", served);
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    let address = free_address();
+    let _server = Served::start(&sandbox, &address, &[]);
+    for name in ["shop", "books", "other"] {
+        sandbox.run(&["push", "tasks.jsonl", "--pipeline", name]).expect(0);
+    }
+    let elsewhere = Sandbox::new();
+    let work = |name: &str, more: &[&str]| {
+        let args = [&["work", "--drain", "--pipeline", name], more, &["--", "cat"]].concat();
+        let mut command = elsewhere.command();
+        command.args(args).env("REDRIVE_SERVER", format!("http://{address}"));
+        ended(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started")).expect(0);
+    };
+    work("shop", &[]);
+    assert_eq!(numbers_of_inputs(&sandbox.read("shop.jsonl")), [1, 2], "the server writes them");
+    work("books", &[]);
+    assert_eq!(exported(&sandbox, &["--pipeline", "books"]).len(), 2, "the store keeps them");
+    work("other", &["--out", "here.jsonl"]);
+    assert_eq!(numbers_of_inputs(&elsewhere.read("here.jsonl")), [1, 2], "the worker writes them");
+    assert!(!sandbox.path("here.jsonl").exists());
+}
+
+/// The numbers of the tasks whose results are in a text, in their order.
+fn numbers_of_inputs(text: &str) -> Vec<u64> {
+    let mut numbers: Vec<_> = json_lines(text).iter().filter_map(|line| line["input"]["n"].as_u64()).collect();
+    numbers.sort_unstable();
+    numbers
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redrive::sink::JobResult;
-use redrive::worker::elsewhere::Attempted;
+use redrive::worker::elsewhere::{Attempted, is_sendable};
 use redrive::{Error, ErrorKind, HandedOn, Pipeline};
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::Lease;
@@ -70,10 +70,10 @@ pub(super) async fn settle(shared: &Shared, pipeline: &Pipeline, mut ended: Vec<
 
 /// Writes the results of what is done. If that cannot be, the jobs are not done: they go back to the queue.
 async fn write(pipeline: &Pipeline, ended: &mut [Attempted]) -> Result<(), Error> {
-    let done = ended.iter_mut().filter(|attempted| attempted.outcome == Outcome::Done);
-    let result = |attempted: &mut Attempted| {
+    let done = ended.iter().filter(|attempted| attempted.outcome == Outcome::Done);
+    let result = |attempted: &Attempted| {
         let job = &attempted.job;
-        attempted.result.take().map(|result| JobResult {
+        attempted.result.clone().map(|result| JobResult {
             id: job.lease.job,
             pipeline: job.pipeline.clone(),
             round: job.round.clone(),
@@ -199,7 +199,7 @@ impl Shared {
 }
 
 impl Brought {
-    /// How a job ended, as a server takes it. Its result stays here, but for that of a try.
+    /// How a job ended, as a server takes it. It does not write a result to its own file that was written here.
     async fn of(shared: &Shared, pipeline: &Pipeline, attempted: Attempted) -> Result<Self, Error> {
         let Attempted { job, outcome, result, handed_on, payload, only_good, duration, dies, .. } = attempted;
         let receiver = |handed: &HandedOn| handed.pipeline.clone().unwrap_or_else(|| pipeline.name().clone());
@@ -218,9 +218,12 @@ impl Brought {
         if !handed_on.is_empty() {
             body["enqueue"] = json!(handed_on);
         }
-        // Of a try nothing is written here: what a letter would come to is shown there.
-        if let Some(result) = result.filter(|_| shared.is_try() && is_done) {
+        if let Some(result) = result.filter(|result| is_done && is_sendable(result)) {
             body["result"] = result;
+            // Of a try nothing is written here: what a letter would come to is shown there.
+            if !shared.is_try() && pipeline.has_results_file() {
+                body["written"] = true.into();
+            }
         }
         if let Some(payload) = payload.filter(|_| !shared.is_try()) {
             let told = match evidence::told(&shared.server, payload).await {

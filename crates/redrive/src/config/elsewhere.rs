@@ -26,7 +26,7 @@ impl Setting {
         let (pipeline, out) = self.build(name, &Overrides::default(), false)?;
         let pipeline = with_vault(pipeline, vault);
         Ok(match self.results(out)? {
-            Some(path) => pipeline.sink(JsonLines::append_later(&path)),
+            Some(path) => pipeline.sink(JsonLines::append_later(&path)).with_results_file(),
             None => pipeline,
         })
     }

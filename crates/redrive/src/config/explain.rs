@@ -154,7 +154,7 @@ fn add_defaults(values: &mut Vec<Explained>, pipeline: &PipelineConfig) {
 }
 
 fn defaults(pipeline: &PipelineConfig) -> Vec<(&'static str, Value)> {
-    let Policy { retry, breaker, retention, history, crashes_max, lease, deadline, .. } = pipeline.policy();
+    let Policy { retry, breaker, retention, history, results, crashes_max, lease, deadline, .. } = pipeline.policy();
     let handler = match pipeline.handler {
         HandlerKind::Exec => "exec",
         HandlerKind::Http => "http",
@@ -170,6 +170,8 @@ fn defaults(pipeline: &PipelineConfig) -> Vec<(&'static str, Value)> {
         ("crashes", json!(crashes_max)),
         ("retention", kept(retention)),
         ("history", kept(history)),
+        ("keep_results", if pipeline.out.is_some() { json!("off") } else { kept(results.kept_for) }),
+        ("kept_results_max", json!(results.bytes_max)),
         ("payload", json!("failed")),
         ("payload_max", json!(PAYLOAD_BYTES_MAX)),
         ("good_pages", json!(true)),

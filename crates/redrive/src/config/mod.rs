@@ -95,6 +95,14 @@ impl Config {
         Self::parse(&std::fs::read_to_string(path).map_err(unreadable)?, path)
     }
 
+    /// Returns a path that the file names: one that is relative begins in the file's folder.
+    pub fn beside(&self, path: PathBuf) -> PathBuf {
+        match self.path.as_ref().and_then(|file| file.parent()) {
+            Some(folder) => folder.join(path),
+            None => path,
+        }
+    }
+
     /// Reads a text; the path is what errors name.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let config: Self = toml::from_str(text).map_err(|error| Mistake::find(&error, text, path))?;

@@ -9,10 +9,12 @@ use crate::vault::Keep;
 use redrive_core::breakers::BreakerPolicy;
 use redrive_core::ids::PipelineName;
 use redrive_core::policy::Policy;
+use redrive_core::results::ResultPolicy;
 use redrive_core::retry::RetryPolicy;
 use redrive_core::rules::Rule;
 use redrive_core::secrets::Secrets;
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
 
 use super::http::{self, HttpSection, PollingSection};
 use super::replay::AutoReplayConfig;
@@ -65,6 +67,10 @@ pub struct PipelineConfig {
     pub retention: Option<Retention>,
     /// How long it is known what became of a job that is done or discarded, or `forever`.
     pub history: Option<Retention>,
+    /// How long the store keeps results, `forever` or `off`.
+    pub keep_results: Option<KeepResults>,
+    /// The most that the store keeps of results.
+    pub kept_results_max: Option<Size>,
     /// Crashes after which a job is quarantined.
     pub crashes: Option<u32>,
     /// Where results are appended.
@@ -189,6 +195,25 @@ impl<'de> Deserialize<'de> for Retention {
     }
 }
 
+/// Whether and how long the store keeps results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepResults {
+    /// It keeps none.
+    Off,
+    /// It keeps them for so long.
+    For(Retention),
+}
+
+impl<'de> Deserialize<'de> for KeepResults {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "off" => Ok(Self::Off),
+            text => Retention::deserialize(text.into_deserializer()).map(Self::For),
+        }
+    }
+}
+
 /// When and how often to try again.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -309,9 +334,20 @@ impl PipelineConfig {
             auto_replays: self.auto_replay.policies(),
             retention: self.retention.map_or(defaults.retention, |retention| retention.0),
             history: self.history.map_or(defaults.history, |history| history.0),
+            results: self.result_policy(),
             lease: time(self.lease, defaults.lease),
             deadline: time(self.timeout, defaults.deadline),
         }
+    }
+
+    fn result_policy(&self) -> ResultPolicy {
+        let defaults = ResultPolicy::default();
+        let (is_kept, kept_for) = match self.keep_results {
+            None => (defaults.is_kept, defaults.kept_for),
+            Some(KeepResults::Off) => (Some(false), defaults.kept_for),
+            Some(KeepResults::For(time)) => (Some(true), time.0),
+        };
+        ResultPolicy { is_kept, kept_for, bytes_max: self.kept_results_max.map_or(defaults.bytes_max, |max| max.0) }
     }
 }
 

@@ -275,7 +275,7 @@ impl Setting {
         if let Some(jobs) = said.concurrency.or(config.concurrency) {
             pipeline = pipeline.concurrency(jobs);
         }
-        Ok((pipeline, config.out))
+        Ok((pipeline, config.out.map(|out| self.config.beside(out))))
     }
 
     /// The handler that runs the pipeline's command, or the one that was given.

@@ -58,6 +58,14 @@ impl RemoteWorker {
 impl EndedJob {
     /// One that was not begun.
     const fn returned(lease: redrive_core::jobs::Lease) -> Self {
-        Self { lease, outcome: Outcome::Returned, result: None, handed_on: Vec::new(), payload: None, duration: None }
+        Self {
+            lease,
+            outcome: Outcome::Returned,
+            result: None,
+            is_written: false,
+            handed_on: Vec::new(),
+            payload: None,
+            duration: None,
+        }
     }
 }

@@ -9,6 +9,7 @@
 mod alone;
 mod late;
 mod settling;
+mod turns;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use redrive_store::contract::{AskOutlook, Beat, Lane, LeaseJobs, LeasedJobs, Not
 use serde_json::Value;
 
 use self::settling::Settling;
+pub(crate) use self::turns::Turns;
 use crate::config::Setting;
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -58,6 +60,8 @@ pub struct EndedJob {
     pub outcome: Outcome,
     /// What came out of it, if it is done.
     pub result: Option<Value>,
+    /// Whether the worker has written the result where it belongs, so that only the store is to keep it.
+    pub is_written: bool,
     /// The jobs that it hands on, if it is done.
     pub handed_on: Vec<HandedOn>,
     /// What it worked on, for the vault, if there is such a thing.
@@ -71,7 +75,8 @@ impl EndedJob {
     fn overdue(lease: Lease, deadline: Duration, now: Timestamp) -> Self {
         let report = FailureReport::new(Reason::Timeout, format!("no result after {deadline:?}")).with_code("deadline");
         let (outcome, duration) = (Outcome::Failed(report), Some(now.since(leased_at(&lease))));
-        Self { lease, outcome, result: None, handed_on: Vec::new(), payload: None, duration }
+        let (result, is_written, handed_on) = (None, false, Vec::new());
+        Self { lease, outcome, result, is_written, handed_on, payload: None, duration }
     }
 }
 

@@ -1,9 +1,13 @@
 //! Jobs that workers bring back: what is to be kept of them is kept, then they are settled.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use redrive_core::actors::{Actor, Via};
 use redrive_core::good::GoodPage;
 use redrive_core::hand_on::{self, HandedJob};
-use redrive_core::jobs::{LeasedJob, Origin};
+use redrive_core::ids::JobId;
+use redrive_core::jobs::{Lease, LeasedJob, Origin};
 use redrive_core::payloads::Payload;
 use redrive_core::secrets::Secrets;
 use redrive_core::settlements::{Decision, Ending, Outcome, Settlement, decide};
@@ -26,7 +30,8 @@ pub(super) struct Settling<'a> {
     pipeline: &'a Pipeline,
     /// What is secret to its handler: whoever brings jobs back need not know it.
     secrets: Secrets,
-    results: Vec<JobResult>,
+    /// Results to be written, each with the lease that it was brought with.
+    results: Vec<(Lease, JobResult)>,
     jobs: Vec<Taken>,
     /// Why each of them is not done, though it was brought as done.
     not_done: Vec<Option<BroughtBack>>,
@@ -41,6 +46,8 @@ struct Taken {
     handed_on: Vec<HandedJob>,
     /// The page that it worked from, if it is kept as one that worked, and the shape of its address.
     page: (Option<Box<GoodPage>>, Option<String>),
+    /// The result as the store keeps it.
+    kept_result: Option<Arc<str>>,
 }
 
 impl<'a> Settling<'a> {
@@ -52,7 +59,7 @@ impl<'a> Settling<'a> {
 
     /// Keeps what is to be kept of a job, and decides how it ends.
     pub(super) async fn take(&mut self, mut job: LeasedJob, ended: EndedJob) -> Result<(), String> {
-        let EndedJob { outcome, result, handed_on, payload, duration, .. } = ended;
+        let EndedJob { outcome, result, is_written, handed_on, payload, duration, .. } = ended;
         let (redrive, with_result) = (&self.worker.redrive, result.is_some());
         let brought_done = outcome == Outcome::Done;
         let success = brought_done.then(|| Success { result: result.unwrap_or_default(), handed_on, log: None });
@@ -92,13 +99,18 @@ impl<'a> Settling<'a> {
         let dies = decision.buries();
         let failure = decision.failure.as_ref().filter(|_| brought_done);
         self.not_done.push(failure.map(|failure| BroughtBack::NotDone { why: failure.message.clone(), dies }));
+        let mut kept_result = None;
         if let Some(result) = result.filter(|_| with_result) {
             let (id, pipeline, round) = (job.lease.job, job.pipeline.clone(), job.round.clone());
             // Nobody asks for them after this.
             let (key, input) = (job.key.take(), std::mem::take(&mut job.input));
-            self.results.push(JobResult { id, pipeline, round, key, input, result });
+            let result = JobResult { id, pipeline, round, key, input, result };
+            kept_result = self.pipeline.kept_line(&result);
+            if !is_written && self.pipeline.sink.writes() {
+                self.results.push((job.lease, result));
+            }
         }
-        self.jobs.push(Taken { job, decision, handed_on, page });
+        self.jobs.push(Taken { job, decision, handed_on, page, kept_result });
         Ok(())
     }
 
@@ -125,23 +137,29 @@ impl<'a> Settling<'a> {
     }
 
     /// Writes the results and what was handed on without all of its input, then settles.
-    pub(super) async fn settle(self) -> Result<Vec<BroughtBack>, Error> {
+    pub(super) async fn settle(mut self) -> Result<Vec<BroughtBack>, Error> {
         if self.jobs.is_empty() {
             return Ok(Vec::new());
         }
-        if !self.results.is_empty() {
-            self.pipeline.sink.write(&self.results).await?;
-        }
         let RemoteWorker { redrive, id, host, .. } = self.worker;
+        let (leases, results): (Vec<Lease>, Vec<JobResult>) = std::mem::take(&mut self.results).into_iter().unzip();
+        let _turn = redrive.turns.take(leases.clone()).await;
+        if !results.is_empty() {
+            // What another request settled meanwhile was written by that one.
+            let held: HashSet<JobId> =
+                redrive.store.leased(leases).await?.into_iter().map(|job| job.lease.job).collect();
+            let results: Vec<_> = results.into_iter().filter(|result| held.contains(&result.id)).collect();
+            self.pipeline.sink.write(&results).await?;
+        }
         // Known by their keys: those of a settlement that is repeated are not taken in twice.
         redrive.withhold(self.withheld, &Actor::new(host, Via::Automatic)).await?;
         let rules = match self.jobs.iter().any(|taken| taken.decision.buries()) {
             true => redrive.known_rules().await,
             false => Default::default(),
         };
-        let settlement = |Taken { job, decision, handed_on, page: (good, shape) }| {
+        let settlement = |Taken { job, decision, handed_on, page: (good, shape), kept_result }| {
             let settlement = Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition());
-            settlement.handing_on(handed_on).about_page(good, shape)
+            settlement.handing_on(handed_on).about_page(good, shape).with_result(kept_result)
         };
         let settlements: Vec<Settlement> = self.jobs.into_iter().map(settlement).collect();
         let now = redrive.now();

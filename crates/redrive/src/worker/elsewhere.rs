@@ -76,6 +76,28 @@ impl Attempted {
     }
 }
 
+/// The longest result that a server is sent, as JSON, in bytes.
+const RESULT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Returns whether a result is short enough to be sent to a server.
+pub fn is_sendable(result: &Value) -> bool {
+    serde_json::to_string(result).is_ok_and(|text| text.len() <= RESULT_BYTES_MAX)
+}
+
+/// Fails a job whose result could neither be written to a file here nor be sent: it would only be printed.
+fn with_place_for_result(pipeline: &Pipeline, outcome: Outcome, result: Option<Value>) -> (Outcome, Option<Value>) {
+    let is_lost = |result: &Value| !pipeline.has_results_file() && !is_sendable(result);
+    if outcome != Outcome::Done || !result.as_ref().is_some_and(is_lost) {
+        return (outcome, result);
+    }
+    let message = format!(
+        "the result has more than {} MiB, which is too much to send to the server: name a file for results with --out",
+        RESULT_BYTES_MAX >> 20
+    );
+    let report = FailureReport::new(Reason::Misconfigured, message).with_code("result_too_large");
+    (Outcome::Failed(report), None)
+}
+
 /// Runs a job; it is an error, and nothing of the job, if the pipeline's handler cannot work at all.
 pub async fn attempt(
     pipeline: &Pipeline,
@@ -109,7 +131,8 @@ pub async fn attempt(
         }
     };
     let raw = success.as_ref().map(|success| success.handed_on.clone()).unwrap_or_default();
-    let (mut outcome, result, _) = hand_on(pipeline, &job, (outcome, success), now());
+    let (outcome, result, _) = hand_on(pipeline, &job, (outcome, success), now());
+    let (mut outcome, result) = with_place_for_result(pipeline, outcome, result);
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
     let payload = evidence.take_brought().filter(|_| evidence.is_wanted(failed));
     let only_good = payload.is_some() && !evidence.is_wanted_by_job(failed);

@@ -1,10 +1,10 @@
-//! The end of history: receipts, keys and counts that are older than their pipeline keeps them are forgotten, a piece at a time. A
+//! The end of history: receipts, keys, counts and results that are older than their pipeline keeps them are forgotten, a piece at a time. A
 //! worker that runs for two seconds does its share too, at its end.
 
 use std::time::{Duration, Instant};
 
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{ForgetHistory, Led};
+use redrive_store::contract::{ForgetHistory, ForgetResults, Led};
 
 use super::chores;
 use super::context::Context;
@@ -28,11 +28,20 @@ pub(super) async fn forget(
     by: Timestamp,
     led: Option<Led>,
 ) -> Result<bool, Error> {
-    let Some(kept) = pipeline.policy.history else { return Ok(false) };
+    let results = pipeline.policy.results;
+    let outdated = ForgetResults {
+        pipeline: pipeline.name.clone(),
+        before: results.kept_for.map(|kept| by - kept),
+        bytes_max: results.bytes_max,
+        limit: PIECE,
+        led: led.clone(),
+    };
+    let more = redrive.store.forget_results(outdated).await?;
+    let Some(kept) = pipeline.policy.history else { return Ok(more) };
     let (before, now) = (by - kept, redrive.now());
     let params = ForgetHistory { pipeline: pipeline.name.clone(), before, limit: PIECE, led, now };
     let receipts = redrive.store.forget_receipts(params.clone()).await?;
-    Ok(redrive.store.forget_counts(params).await? || receipts)
+    Ok(redrive.store.forget_counts(params).await? || receipts || more)
 }
 
 /// Does a worker's share before it ends, whoever leads: a piece that two of them do is done once. No piece is begun that would

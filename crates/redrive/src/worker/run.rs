@@ -82,8 +82,18 @@ pub(super) async fn run(
     let facts = Facts { tracked: pipeline.tracked_in(&job.input), ..notes.take() };
     // The settler only goes away after every job has ended.
     let duration_told = Some(duration);
-    let _ =
-        settler.send(Ended { job, outcome, result, handed_on, payload, facts, duration: duration_told, good, shape });
+    let _ = settler.send(Ended {
+        job,
+        outcome,
+        result,
+        kept_result: None,
+        handed_on,
+        payload,
+        facts,
+        duration: duration_told,
+        good,
+        shape,
+    });
     duration
 }
 

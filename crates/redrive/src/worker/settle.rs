@@ -41,6 +41,8 @@ pub(super) struct Ended {
     pub(super) job: LeasedJob,
     pub(super) outcome: Outcome,
     pub(super) result: Option<Value>,
+    /// The result as the store keeps it.
+    pub(super) kept_result: Option<Arc<str>>,
     pub(super) handed_on: Vec<HandedJob>,
     pub(super) payload: Option<Kept>,
     pub(super) facts: Facts,
@@ -58,6 +60,7 @@ impl Ended {
             job,
             outcome: Outcome::Returned,
             result: None,
+            kept_result: None,
             handed_on: Vec::new(),
             payload: None,
             facts,
@@ -76,6 +79,7 @@ struct Decided {
     handed_on: Vec<HandedJob>,
     good: Option<Box<GoodPage>>,
     shape: Option<String>,
+    kept_result: Option<Arc<str>>,
 }
 
 /// Whether results could not be written because the disk is full.
@@ -218,14 +222,16 @@ impl Settling {
             .iter_mut()
             .filter_map(|ended| {
                 let result = ended.result.take().filter(|_| self.context.holds(&ended.job.lease))?;
-                Some(JobResult {
+                let result = JobResult {
                     id: ended.job.lease.job,
                     pipeline: ended.job.pipeline.clone(),
                     round: ended.job.round.clone(),
                     key: ended.job.key.clone(),
                     input: std::mem::take(&mut ended.job.input),
                     result,
-                })
+                };
+                ended.kept_result = self.pipeline.kept_line(&result);
+                Some(result)
             })
             .collect();
         if results.is_empty() {
@@ -308,12 +314,12 @@ impl Settling {
     }
 
     fn decide(&self, ended: Ended) -> Decided {
-        let Ended { job, outcome, handed_on, payload, facts, duration, good, shape, .. } = ended;
+        let Ended { job, outcome, kept_result, handed_on, payload, facts, duration, good, shape, .. } = ended;
         let ending = Ending { duration, ..self.context.ending() };
         let mut decision = decide(&self.pipeline.policy, &job, outcome, ending);
         decision.keep(payload.as_ref().map(|kept| kept.payload.clone()));
         decision.facts = facts;
-        Decided { job, decision, payload, handed_on, good, shape }
+        Decided { job, decision, payload, handed_on, good, shape, kept_result }
     }
 
     /// Adds what letters are recognised by. Only a burial asks for the rules of causes.
@@ -322,9 +328,9 @@ impl Settling {
             true => self.context.redrive.known_rules().await,
             false => Arc::default(),
         };
-        let settle = |Decided { job, decision, payload, handed_on, good, shape }| {
+        let settle = |Decided { job, decision, payload, handed_on, good, shape, kept_result }| {
             let settlement = Settlement::new(&job, decision, &rules).tried_with(self.pipeline.definition());
-            (settlement.handing_on(handed_on).about_page(good, shape), payload)
+            (settlement.handing_on(handed_on).about_page(good, shape).with_result(kept_result), payload)
         };
         decided.into_iter().map(settle).collect()
     }

@@ -261,8 +261,15 @@ async fn who_knows_the_breakers_by_one_lane_is_told_what_is_held_beside_another(
         async |lane| worker.lease(&pipeline, (lane, None), 1, Duration::from_secs(30)).await.expect("answered").jobs;
     let settle = async |job: LeasedJob| {
         let (outcome, duration) = (Outcome::Done, Some(Duration::ZERO));
-        let ended =
-            EndedJob { lease: job.lease, outcome, result: None, handed_on: Vec::new(), payload: None, duration };
+        let ended = EndedJob {
+            lease: job.lease,
+            outcome,
+            result: None,
+            is_written: false,
+            handed_on: Vec::new(),
+            payload: None,
+            duration,
+        };
         worker.settle(&pipeline, vec![ended]).await.expect("settled");
     };
     let state = async || other.list_breakers(None).await.expect("listed").remove(0).breaker.state;

@@ -44,6 +44,7 @@ fn ended(lease: Lease, outcome: Outcome) -> EndedJob {
         lease,
         outcome,
         result: None,
+        is_written: false,
         handed_on: Vec::new(),
         payload: None,
         duration: Some(Duration::from_secs(1)),
@@ -122,6 +123,58 @@ async fn what_is_brought_back_again_is_settled_once_and_answered_alike() {
     let ledger = redrive.ledger(pipeline.name()).await.expect("read");
     assert_eq!((ledger.done, ledger.queued, ledger.dead), (1, 1, 1));
     assert_eq!(redrive.job(jobs[0].lease.job).await.expect("there").late.len(), 0, "nothing came too late");
+}
+
+/// Waits for the second request before it writes.
+#[derive(Clone)]
+struct Slow {
+    caught: Caught,
+    both: std::sync::Arc<tokio::sync::Notify>,
+}
+
+#[async_trait::async_trait]
+impl redrive::sink::Sink for Slow {
+    async fn write(&self, results: &[redrive::sink::JobResult]) -> Result<(), redrive::Error> {
+        self.both.notified().await;
+        self.caught.write(results).await
+    }
+}
+
+#[tokio::test]
+async fn result_that_arrives_twice_at_once_is_written_once() {
+    let (redrive, _) = redrive();
+    let worker = attached(&redrive).await;
+    let sink = Slow { caught: Caught::default(), both: std::sync::Arc::default() };
+    let pipeline = pipeline().sink(sink.clone());
+    redrive.enqueue(&pipeline, [json!({"n": 1})]).await.expect("accepted");
+    let lease = leased(&worker, 1).await[0].lease;
+    let bring = || async {
+        let done = EndedJob { result: Some(json!(1)), ..ended(lease, Outcome::Done) };
+        worker.settle(&pipeline, vec![done]).await.expect("answered")
+    };
+    let go_on = async {
+        // Both have seen by now that the lease holds.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        sink.both.notify_one();
+        sink.both.notify_one();
+    };
+    let (first, second, ()) = tokio::join!(bring(), bring(), go_on);
+    assert_eq!(first, [BroughtBack::Settled]);
+    assert!(second == [BroughtBack::Settled] || second == [BroughtBack::Stale], "{second:?}");
+    assert_eq!(*sink.caught.0.lock().expect("unpoisoned"), [json!(1)]);
+}
+
+#[tokio::test]
+async fn result_that_its_worker_has_written_is_kept_and_not_written_again() {
+    let (redrive, _) = redrive();
+    let (worker, caught) = (attached(&redrive).await, Caught::default());
+    let pipeline = pipeline().sink(caught.clone());
+    redrive.enqueue(&pipeline, [json!({"n": 1})]).await.expect("accepted");
+    let lease = leased(&worker, 1).await[0].lease;
+    let done = EndedJob { result: Some(json!(1)), is_written: true, ..ended(lease, Outcome::Done) };
+    assert_eq!(worker.settle(&pipeline, vec![done]).await.expect("settled"), [BroughtBack::Settled]);
+    assert!(caught.0.lock().expect("unpoisoned").is_empty());
+    assert_eq!(redrive.job(lease.job).await.expect("there").result, Some(json!(1)));
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ mod redirects;
 mod reload;
 mod replay_drivers;
 mod replays;
+mod results;
 mod running;
 mod strangers;
 mod tasks;

@@ -14,6 +14,7 @@ pub mod payloads;
 pub mod pipelines;
 pub mod replays;
 pub mod reports;
+pub mod results;
 pub mod rounds;
 pub mod status;
 pub mod tokens;

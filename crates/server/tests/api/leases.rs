@@ -45,6 +45,34 @@ async fn jobs_are_leased_settled_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn results_settled_over_the_api_are_in_the_file_of_the_pipeline_and_in_the_store() {
+    let server = Running::with(
+        "[pipeline.shop]\nhandler = \"remote\"\nout = \"r.jsonl\"\n[pipeline.books]\nhandler = \"remote\"\n",
+    )
+    .await;
+    for name in ["shop", "books"] {
+        server.enqueue(name, (0..3).map(|n| json!({ "n": n }))).await;
+        let leased = lease(&server, json!({ "pipelines": [name], "max": 3 })).await;
+        let jobs = leased["leases"].as_array().expect("leases").iter();
+        let done = |job: &Value| json!({ "lease": job["lease"], "verdict": "done", "result": job["input"]["n"] });
+        let jobs: Vec<_> = jobs.map(done).collect();
+        for _ in 0..2 {
+            assert_eq!(settle(&server, &leased, json!(jobs)).await["jobs"][2]["result"], "ok");
+        }
+    }
+    let file = std::fs::read_to_string(server.folder().join("r.jsonl")).expect("it is beside redrive.toml");
+    let written: Vec<Value> = file.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(written.iter().map(|line| line["result"].clone()).collect::<Vec<_>>(), [0, 1, 2]);
+    let kept = server.get("/results?pipeline=books").await.ok();
+    let results = kept["items"].as_array().expect("items").iter().map(|item| item["result"].clone());
+    assert_eq!(results.collect::<Vec<_>>(), [0, 1, 2], "{kept}");
+    assert_eq!(server.get("/results?pipeline=shop").await.ok()["items"], json!([]), "they are in the file");
+    let id = kept["items"][1]["id"].as_str().expect("an id");
+    assert_eq!(server.get(&format!("/jobs/{id}")).await.ok()["result"], 1);
+    assert_eq!(server.get("/results").await.status, 400, "of which pipeline?");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_is_done_hands_on_with_its_settlement() {
     let server = Running::start().await;
     server.enqueue("shop", [json!({ "page": 1 })]).await;

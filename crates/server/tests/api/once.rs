@@ -33,12 +33,13 @@ async fn what_was_refused_may_be_done_yet_with_the_same_key() {
 }
 
 /// What is not kept, and why it need not be.
-const ANEW: [(&str, &str); 10] = [
+const ANEW: [(&str, &str); 11] = [
     ("POST /jobs/known", "nothing is changed by asking"),
     ("POST /payloads/verify", "nothing is changed by asking"),
     ("POST /tokens", "there is a secret in the answer: the same name again is refused"),
     ("POST /tries/{id}/cancel", "to cancel twice changes nothing, and what it came to is told anew"),
     ("POST /leases", "a lease ends by itself, and nobody is blamed"),
+    ("POST /leases/give-up", "a job that is a letter by now waits for nothing"),
     ("POST /leases/start", "to begin twice changes nothing"),
     ("POST /leases/died", "to die twice changes nothing"),
     ("POST /leases/renew", "to renew twice changes nothing"),

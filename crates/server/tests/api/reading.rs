@@ -92,7 +92,11 @@ async fn all_that_is_read_has_a_tag_and_so_have_the_bytes_of_a_payload() {
             "causes" => &cause,
             _ => &letter,
         };
-        let by = if route.path == "/letters/top" { "?by=reason" } else { "" };
+        let by = match route.path {
+            "/letters/top" => "?by=reason",
+            "/results" => "?pipeline=shop",
+            _ => "",
+        };
         let path = route.path.replace("{id}", id).replace("{name}", "shop") + by;
         let answer = server.get(&path).await;
         assert_eq!(answer.status, 200, "{path}: {}", String::from_utf8_lossy(&answer.body));

@@ -80,6 +80,11 @@ impl Running {
         Self::over(folder, config).await
     }
 
+    /// The folder of its configuration.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     /// The same without a configuration.
     pub async fn start() -> Self {
         Self::with("").await

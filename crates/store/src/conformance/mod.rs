@@ -35,6 +35,7 @@ pub mod pipelines;
 pub mod recount;
 pub mod replays;
 pub mod reported;
+pub mod results;
 pub mod rounds;
 pub mod script;
 pub mod sessions;
@@ -94,6 +95,8 @@ macro_rules! conformance_tests {
                       receipts_are_looked_at_once_a_day, a_settlement_that_came_after_all_was_forgotten_goes,
                       a_target_is_known_as_long_as_its_letters_are_dead, only_who_leads_goes_on_forgetting]
             rounds: [a_round_has_a_ledger_of_its_own, a_round_of_which_nothing_is_known_is_forgotten, a_round_begins_once]
+            results: [a_result_is_kept_with_its_settlement, results_are_listed_in_pages,
+                      old_results_and_those_above_the_limit_are_forgotten]
             tasks: [asking_who_is_known_changes_nothing]
             tokens: [a_token_is_kept_and_revoked, the_first_token_is_made_once]
             answers: [the_first_answer_stays]

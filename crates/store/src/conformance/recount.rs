@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use redrive_core::ids::{PipelineName, RoundName};
-use redrive_core::ledger::{Forgotten, Ledger};
+use redrive_core::ledger::{Forgotten, KeptResults, Ledger};
 use redrive_core::state::JobState;
 
 use super::Fixture;
 use super::script::Shared;
-use crate::contract::{JobFilter, ListJobs, ListReplays, ListRounds};
+use crate::contract::{JobFilter, ListJobs, ListReplays, ListResults, ListRounds};
 
 const STATES: [JobState; 5] = [JobState::Queued, JobState::Leased, JobState::Done, JobState::Dead, JobState::Discarded];
 
@@ -59,7 +59,8 @@ pub async fn assert_recounted(store: &Shared) {
         found.recovered += recovered;
         found.discarded += discarded;
         replaying += ledger.replaying;
-        let found = Ledger { replaying: ledger.replaying, forgotten: ledger.forgotten, ..found };
+        let results = KeptResults { kept: count_results(store, &pipeline).await, ..ledger.results };
+        let found = Ledger { replaying: ledger.replaying, forgotten: ledger.forgotten, results, ..found };
         assert_eq!(ledger, found, "{pipeline}: the ledger beside what is listed");
     }
     let all = ListReplays { open_only: false, limit: 10_000, cursor: None };
@@ -75,4 +76,19 @@ pub async fn assert_recounted(store: &Shared) {
         assert_eq!(open, [found.queued, found.leased, found.dead], "{round:?} beside what is listed");
     }
     assert!(rounds.is_empty(), "jobs of rounds without a ledger: {rounds:?}");
+}
+
+/// Counts the results of a pipeline that are kept.
+async fn count_results(store: &Shared, pipeline: &PipelineName) -> i64 {
+    let (mut results, mut cursor) = (0, None);
+    loop {
+        let asked =
+            ListResults { pipeline: pipeline.clone(), round: None, since: None, until: None, limit: 1_000, cursor };
+        let page = store.list_results(asked).await.expect("listed");
+        results += i64::try_from(page.items.len()).expect("few");
+        cursor = page.next;
+        if cursor.is_none() {
+            return results;
+        }
+    }
 }

@@ -8,6 +8,7 @@ use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::pages::Page;
 use crate::error::Result;
@@ -124,6 +125,9 @@ pub struct JobDetail {
     /// Who discarded it, when and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<DiscardRecord>,
+    /// Its result, if the job is done and the store keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
 }
 
 /// A settlement whose lease was stale: it changed nothing and is kept as evidence.

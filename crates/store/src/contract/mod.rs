@@ -26,7 +26,8 @@ pub mod pages;
 pub mod payloads;
 pub mod pipelines;
 pub mod replays;
-pub mod rounds;
+pub mod results;
+mod rounds;
 pub mod sessions;
 pub mod tasks;
 pub mod tokens;
@@ -82,6 +83,7 @@ pub use replays::{
     ReplayGroup, ReplayLetter, ReplayStore, ReplayView, RunningLetter, Selection, SendLetter, SendLetters, SentLetter,
     SetReplay, SurveyLetters, WithdrawLetter, WithdrawLetters,
 };
+pub use results::{ForgetResults, ListResults, ResultStore};
 pub use rounds::{BeginRound, ListRounds, RoundStore, RoundView};
 pub use sessions::{OpenSession, SessionStore};
 pub use tasks::{FindTasks, KnownTask, TaskStore};
@@ -129,6 +131,7 @@ pub trait Store:
     + OutcomeStore
     + FacetStore
     + GoodStore
+    + ResultStore
     + Send
     + Sync
 {
@@ -166,6 +169,7 @@ impl<T> Store for T where
         + OutcomeStore
         + FacetStore
         + GoodStore
+        + ResultStore
         + Send
         + Sync
 {

@@ -15,7 +15,7 @@ const TABLES: Tables = Tables {
 pub(super) async fn audit(conn: &Conn, (): &()) -> Result<Audit, Fault> {
     let mut audit = Audit::default();
     for (id, pipeline, ledger) in ledgers(conn).await? {
-        let counted = conn.query_one(COUNT, args![id], |row| counted(row, ledger.forgotten)).await?;
+        let counted = conn.query_one(COUNT, args![id], |row| counted(row, ledger)).await?;
         audit.add(AuditedPipeline { pipeline, ledger, counted });
     }
     audit.pipelines.sort_by(|a, b| a.pipeline.cmp(&b.pipeline));

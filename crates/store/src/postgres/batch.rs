@@ -18,7 +18,7 @@ use super::cause_keys::Keys;
 use super::fault::Fault;
 use super::floors::Floors;
 use super::sql::{Conn, args};
-use super::{rounds, rows, tallies};
+use super::{results, rounds, rows, tallies};
 use crate::contract::{Change, Topic};
 use crate::rounds::Rounds;
 use crate::tallies::Tallies;
@@ -203,6 +203,7 @@ impl Batch {
         if self.tallies.has_replays() {
             self.touch(Topic::Replays);
         }
+        results::write(&mut self).await?;
         // What nobody waits for comes first; the rest in the order in which every process locks it.
         tallies::write_traffic(&self.tallies, &self.conn).await?;
         self.write_ledgers().await?;
@@ -218,7 +219,8 @@ impl Batch {
             let sql = "UPDATE pipeline SET accepted = accepted + $2, queued = queued + $3, leased = leased + $4, done = done + $5,
                  dead = dead + $6, discarded = discarded + $7, retrying = retrying + $8, recovered = recovered + $9,
                  replaying = replaying + $10, forgotten_done = forgotten_done + $11,
-                 forgotten_recovered = forgotten_recovered + $12, forgotten_discarded = forgotten_discarded + $13
+                 forgotten_recovered = forgotten_recovered + $12, forgotten_discarded = forgotten_discarded + $13,
+                 results = results + $14, result_bytes = result_bytes + $15, results_dropped = results_dropped + $16
                  WHERE id = $1";
             let forgotten = l.forgotten;
             let changed = args![
@@ -234,7 +236,10 @@ impl Batch {
                 l.replaying,
                 forgotten.done,
                 forgotten.recovered,
-                forgotten.discarded
+                forgotten.discarded,
+                l.results.kept,
+                l.results.bytes,
+                l.results.dropped
             ];
             self.conn.send(sql, changed).await?;
         }
@@ -249,6 +254,7 @@ impl Batch {
         if self.tallies.has_replays() {
             self.touch(Topic::Replays);
         }
+        results::write(self).await?;
         let tallies = std::mem::take(&mut self.tallies);
         tallies::write_traffic(&tallies, &self.conn).await?;
         tallies::write(&tallies, &self.conn).await

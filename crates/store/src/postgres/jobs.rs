@@ -9,7 +9,7 @@ use super::conditions::Conditions;
 use super::enqueuing::{self, Enqueue};
 use super::fault::Fault;
 use super::sql::{Conn, args};
-use super::{PostgresStore, job_cancels, job_refs, rows, run};
+use super::{PostgresStore, job_cancels, job_refs, results, rows, run};
 use crate::contract::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
 };
@@ -156,7 +156,8 @@ async fn get(conn: &Conn, id: &JobId) -> Result<Option<JobDetail>, Fault> {
         conditions.equal(source.id, Some(id));
         if let Some(job) = source.select(conn, &conditions, 1).await?.pop() {
             let (failures, late) = (rows::failures(conn, id).await?, late(conn, id).await?);
-            return Ok(Some(JobDetail { job, failures, late, discard: discard_record(conn, id).await? }));
+            let (discard, result) = (discard_record(conn, id).await?, results::find(conn, id).await?);
+            return Ok(Some(JobDetail { job, failures, late, discard, result }));
         }
     }
     Ok(None)

@@ -16,7 +16,7 @@ const TABLES: Tables = Tables {
 pub(super) fn audit(conn: &Connection) -> Result<Audit, Fault> {
     let mut audit = Audit::default();
     for (id, pipeline, ledger) in ledgers(conn)? {
-        let counted = conn.query_row(COUNT, [id], |row| counted(row, ledger.forgotten))?;
+        let counted = conn.query_row(COUNT, [id], |row| counted(row, ledger))?;
         audit.add(AuditedPipeline { pipeline, ledger, counted });
     }
     audit.pipelines.sort_by(|a, b| a.pipeline.cmp(&b.pipeline));

@@ -16,7 +16,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::changes::Counters;
 use super::fault::Fault;
-use super::{copies, rounds, rows, tallies};
+use super::{copies, results, rounds, rows, tallies};
 use crate::contract::{Change, Topic};
 use crate::location::Location;
 use crate::rounds::Rounds;
@@ -246,12 +246,14 @@ impl<'c> Batch<'c> {
         if self.tallies.has_replays() {
             self.touch(Topic::Replays);
         }
+        results::write(&mut self)?;
         let mut added = Counters::default();
         let mut update = self.statement(
             "UPDATE pipeline SET accepted = accepted + ?2, queued = queued + ?3, leased = leased + ?4, done = done + ?5,
              dead = dead + ?6, discarded = discarded + ?7, retrying = retrying + ?8, recovered = recovered + ?9,
              replaying = replaying + ?10, forgotten_done = forgotten_done + ?11,
-             forgotten_recovered = forgotten_recovered + ?12, forgotten_discarded = forgotten_discarded + ?13, changes = changes + 1
+             forgotten_recovered = forgotten_recovered + ?12, forgotten_discarded = forgotten_discarded + ?13,
+             results = results + ?14, result_bytes = result_bytes + ?15, results_dropped = results_dropped + ?16, changes = changes + 1
              WHERE id = ?1",
         )?;
         for (id, l) in self.ledgers.iter().filter(|(_, change)| **change != Ledger::default()) {
@@ -268,7 +270,10 @@ impl<'c> Batch<'c> {
                 l.replaying,
                 l.forgotten.done,
                 l.forgotten.recovered,
-                l.forgotten.discarded
+                l.forgotten.discarded,
+                l.results.kept,
+                l.results.bytes,
+                l.results.dropped
             ])?;
             added[Topic::Jobs as usize] += 1;
         }
@@ -296,6 +301,7 @@ impl<'c> Batch<'c> {
         if self.tallies.has_replays() {
             self.touch(Topic::Replays);
         }
+        results::write(self)?;
         tallies::write(&std::mem::take(&mut self.tallies), self.conn)
     }
 }

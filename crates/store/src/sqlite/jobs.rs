@@ -16,6 +16,7 @@ use super::fault::Fault;
 use super::job_cancels::cancel;
 use super::job_refs;
 use super::lanes;
+use super::results;
 use super::rows::{self, RowResult};
 use crate::contract::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
@@ -330,7 +331,8 @@ fn get(conn: &Connection, id: JobId) -> Result<Option<JobDetail>, Fault> {
         conditions.equal(source.id, Some(id.as_bytes().to_vec()));
         if let Some(job) = source.select(conn, &conditions, 1)?.pop() {
             let failures = rows::failures(conn, id)?;
-            return Ok(Some(JobDetail { job, failures, late: late(conn, id)?, discard: discard_record(conn, id)? }));
+            let (discard, result) = (discard_record(conn, id)?, results::find(conn, id)?);
+            return Ok(Some(JobDetail { job, failures, late: late(conn, id)?, discard, result }));
         }
     }
     Ok(None)

@@ -56,6 +56,7 @@ mod replay_choices;
 mod replay_letters;
 mod replay_withdrawals;
 mod replays;
+mod results;
 mod rounds;
 mod rows;
 mod schema;

@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::output::print::say;
 use crate::setting::Setting;
 
+pub use output::Output;
 pub use show::print_failures;
 
 pub async fn run(setting: &Setting, command: DeadCommand) -> Result<Exit> {

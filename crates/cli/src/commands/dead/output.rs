@@ -32,6 +32,11 @@ impl Output {
         }
     }
 
+    /// Returns an error of writing to it, with its name.
+    pub fn unwritten_because(&self, error: io::Error) -> anyhow::Error {
+        anyhow::Error::new(error).context(self.unwritten())
+    }
+
     /// Whether it goes to a terminal.
     pub fn is_terminal(&self) -> bool {
         self.is_stdout() && io::stdout().is_terminal()

@@ -50,6 +50,9 @@ fn print(detail: &JobDetail) -> Result<()> {
     if let Some(input) = &job.input {
         out!("{}\n    {}", paint(HEADING, "input"), json::pretty(input)?.replace('\n', "\n    "))?;
     }
+    if let Some(result) = &detail.result {
+        out!("{}\n    {}", paint(HEADING, "result"), json::pretty(result)?.replace('\n', "\n    "))?;
+    }
     print_failures(&detail.failures)?;
     for late in &detail.late {
         out!(

@@ -52,6 +52,8 @@ pub struct RunEnd {
     pub without_result: u64,
     /// Jobs that died in this run.
     pub died: i64,
+    /// Of those: jobs that had waited too long for a target that stays away.
+    pub gave_up: u64,
     /// What died, by cause.
     pub of: Died,
     /// What other processes did to the pipeline's jobs meanwhile.
@@ -84,6 +86,7 @@ impl RunEnd {
             done,
             without_result: 0,
             died,
+            gave_up: own.gave_up,
             of,
             by_others: ByOthers { done: (by_all.0 - done).max(0), died: (by_all.1 - died).max(0) },
             left: end.open_by_itself(),

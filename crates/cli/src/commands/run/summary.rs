@@ -29,6 +29,9 @@ impl RunEnd {
         };
         say!("{} {}{without}  in {:.1} s", paint(GOOD, "done:"), self.done, self.took.as_secs_f64());
         self.say_dead(fail_over);
+        if self.gave_up > 0 {
+            waiting::show_given_up(self.gave_up);
+        }
         self.say_others();
         self.say_known();
         self.say_retried();

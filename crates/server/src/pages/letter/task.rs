@@ -41,6 +41,12 @@ pub async fn show(app: &App, visitor: &Visitor, id: JobId) -> Result<Response, P
                 pre.code { (serde_json::to_string_pretty(input).unwrap_or_default()) }
             }
         }
+        @if let Some(result) = &detail.result {
+            section aria-labelledby="result" {
+                (section_head("result", "Result", "as the store keeps it, without secrets"))
+                pre.code { (text(&serde_json::to_string_pretty(result).unwrap_or_default())) }
+            }
+        }
     };
     shell::show(app, visitor, Page { place: Place::Letters, title: "Task", pipeline: Some(&detail.job.pipeline), body })
         .await

@@ -59,6 +59,9 @@ pub struct Ended {
     /// What came out of it, if it is done.
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
+    /// Whether the worker has written the result where it belongs, so that the server does not write it to the pipeline's file.
+    #[serde(default)]
+    written: bool,
     /// What went wrong, if it failed: at least `message`; the server classifies.
     #[schema(value_type = Option<Object>)]
     failure: Option<FailureReport>,
@@ -220,7 +223,8 @@ impl Settling<'_> {
     async fn brought(&self, ended: Ended, at: usize) -> Result<Result<EndedJob, BroughtBack>, ApiError> {
         let wrong = |field: &str, why: &str| wrong_at(at, field, why);
         ended.check(&wrong)?;
-        let Ended { lease, verdict, result, failure, payload, items, sample, enqueue, duration_ms, .. } = ended;
+        let Ended { lease, verdict, result, written, failure, payload, items, sample, enqueue, duration_ms, .. } =
+            ended;
         let LeaseText::Job(lease) = lease.0 else { return Err(wrong("lease", "it is of a letter in a try")) };
         let outcome = match (verdict, failure) {
             (Verdict::Unknown, _) => return Err(wrong("verdict", "only of a letter in a try it may not be known")),
@@ -238,7 +242,7 @@ impl Settling<'_> {
         };
         let result = result.or_else(|| counted(items, sample));
         let duration = duration_ms.map(Duration::from_millis);
-        Ok(Ok(EndedJob { lease, outcome, result, handed_on: enqueue, payload, duration }))
+        Ok(Ok(EndedJob { lease, outcome, result, is_written: written, handed_on: enqueue, payload, duration }))
     }
 }
 
