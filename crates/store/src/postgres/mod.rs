@@ -58,6 +58,7 @@ mod replay_choices;
 mod replay_letters;
 mod replay_withdrawals;
 mod replays;
+mod retrying;
 mod rounds;
 mod rows;
 mod schema;
