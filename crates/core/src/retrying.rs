@@ -37,7 +37,8 @@ pub struct RetryingView {
     pub jobs: u64,
     /// Whether not all of these jobs were read. The counts of causes are then a lower bound.
     pub at_least: bool,
-    /// What they failed with last, the most frequent cause first. At most five.
+    /// What they failed with last, at most five causes: those that are not about the target first, since its breaker tells the others,
+    /// and of these the most frequent first.
     pub causes: Vec<RetryingCause>,
     /// How many other causes were found.
     pub more_causes: u64,
@@ -76,17 +77,17 @@ impl RetryingView {
         Self { pipeline, targets, more_targets, jobs: all, at_least, causes, more_causes }
     }
 
-    /// Returns what jobs failed with in lines, at most `max` causes: `retrying: 139 × AttributeError scrape.py:12: …`.
+    /// Returns a line for each of at most `max` causes, and one for the rest: `139 × AttributeError scrape.py:12: …`.
     pub fn lines(&self, max: usize) -> Vec<String> {
         let bound = if self.at_least { "at least " } else { "" };
-        let line = |cause: &RetryingCause| format!("retrying: {bound}{} × {}", cause.count, cause.what());
+        let line = |cause: &RetryingCause| format!("{bound}{} × {}", cause.count, cause.what());
         let mut lines: Vec<_> = self.causes.iter().take(max).map(line).collect();
         let more = self.more_causes + self.causes.len().saturating_sub(max) as u64;
         if more > 0 {
-            lines.push(format!("retrying: {more} more {}", if more == 1 { "cause" } else { "causes" }));
+            lines.push(format!("{more} more {}", if more == 1 { "cause" } else { "causes" }));
         }
         if self.causes.is_empty() && self.jobs > 0 {
-            lines.push(format!("retrying: {} tasks", self.jobs));
+            lines.push(format!("{} tasks", self.jobs));
         }
         lines
     }
@@ -115,7 +116,7 @@ impl RetryingCause {
     }
 }
 
-/// Groups jobs by the fingerprint of their last failure, the largest group first.
+/// Groups jobs by the fingerprint of their last failure. Failures of the target come last, and larger groups first.
 fn by_cause(pipeline: &PipelineName, jobs: &[RetryingJob]) -> Vec<RetryingCause> {
     let (mut causes, mut known): (Vec<RetryingCause>, HashMap<String, usize>) = Default::default();
     for RetryingJob { id, target, failure } in jobs {
@@ -139,7 +140,7 @@ fn by_cause(pipeline: &PipelineName, jobs: &[RetryingJob]) -> Vec<RetryingCause>
             example: *id,
         });
     }
-    causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
+    causes.sort_by_key(|cause| (cause.reason.is_about_target(), std::cmp::Reverse(cause.count)));
     causes
 }
 

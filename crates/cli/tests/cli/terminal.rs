@@ -34,7 +34,7 @@ fn the_bar_and_the_end_of_a_run_fit_80_columns() {
         "[pipeline.p]\ncommand = [\"sh\", \"fetch.sh\"]\nconcurrency = 2\n[pipeline.p.breaker]\nattempts_min = 4\n[pipeline.p.retry]\nbase = \"10ms\"\n",
     );
     let terminal = Terminal::new(&sandbox, 80).touch_after("(ECONNREFUSED) ", "held").touch_after("1 running", "seen");
-    let shown = terminal.run(&["run", "urls.txt", "--max-wait", "1s"]).expect(7).lines();
+    let shown = terminal.run(&["run", "urls.txt", "--max-wait", "1s"]).expect(3).lines();
     assert!(shown.iter().all(|line| line.chars().count() <= 80), "{shown:?}");
     let held = |line: &&String| line.contains("held ") && line.contains("shop.example (ECONNREFUSED) ");
     let bar = shown.iter().rfind(held).unwrap_or_else(|| panic!("{shown:?}"));

@@ -37,6 +37,7 @@ mod redirects;
 mod reload;
 mod replay_drivers;
 mod replays;
+mod retrying;
 mod running;
 mod strangers;
 mod tasks;
