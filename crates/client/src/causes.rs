@@ -7,11 +7,20 @@ use redrive::contract::{CauseDetail, CauseView, Page};
 use redrive_core::actors::Actor;
 use redrive_core::causes::rules::Likeness;
 use redrive_core::causes::{CauseChange, CauseId, CauseSort, SplitBy};
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::retrying::RetryingView;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
 use crate::page::{fields, up_to};
+
+/// What a list of causes says besides.
+#[derive(Deserialize)]
+struct Retrying {
+    #[serde(default)]
+    retrying: Vec<RetryingView>,
+}
 
 impl Desk {
     /// See [`redrive::Redrive::list_causes`].
@@ -27,6 +36,17 @@ impl Desk {
         let Page { items, next } = up_to(limit, server, &["causes"], fields(asked)).await?;
         let dead: i64 = self.ledgers().await?.values().map(|ledger| ledger.dead).sum();
         Ok(FoundCauses { causes: items, more: next.is_some(), dead: u64::try_from(dead).unwrap_or(0) })
+    }
+
+    /// What jobs failed with that wait for another attempt, of each pipeline (or of one) with a target on hold.
+    pub async fn retrying(&self, pipeline: Option<&PipelineName>) -> Result<Vec<RetryingView>, Error> {
+        match self {
+            Self::Here(redrive) => redrive.retrying(|name| pipeline.is_none_or(|only| only == name)).await,
+            Self::There(server) => {
+                let asked = fields(json!({ "pipeline": pipeline, "limit": 1 }));
+                Ok(server.get(&["causes"]).query(asked).read::<Retrying>().await?.retrying)
+            }
+        }
     }
 
     /// A cause, and why its letters belong together.

@@ -13,7 +13,7 @@
 //! - [`jobs`]: a job, before and after it was accepted, and its lease
 //! - [`failures`]: what went wrong in an attempt, and the closed list of reasons
 //! - [`rules`]: from what went wrong to a reason, a disposition and a gate
-//! - [`retry`]: how long to wait before the next attempt
+//! - [`retry`]: how long to wait before the next attempt; [`retrying`]: failures of jobs that wait for one, by cause
 //! - [`policy`]: everything a pipeline decides by
 //! - [`definitions`]: versions of what a pipeline is
 //! - [`settlements`]: how an attempt ends
@@ -79,6 +79,7 @@ pub mod proxies;
 pub mod replays;
 pub mod results;
 pub mod retry;
+pub mod retrying;
 pub mod rounds;
 pub mod rules;
 pub mod secrets;

@@ -27,7 +27,7 @@
 //! - [`causes`]: the rules by which failures find their cause
 //! - [`compare`]: a page that broke beside the last one that worked, and what is different about those who died
 //! - [`tasks`]: files of tasks, and bringing them into a pipeline
-//! - `rounds`: repetitions of the same tasks
+//! - `rounds`: repetitions of the same tasks; `retrying`: failures of jobs that wait for another attempt
 //! - [`replays`]: sending dead letters through again, and what would recover
 //! - [`overview`]: what to look at first
 //! - [`report`]: what fails, where, when, since when
@@ -82,6 +82,7 @@ pub mod pipelines;
 pub mod reach;
 pub mod replays;
 pub mod report;
+mod retrying;
 mod rounds;
 pub mod sessions;
 pub mod sink;

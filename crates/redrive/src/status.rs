@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::Pause;
+use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::Presence;
 use redrive_store::contract::{AlertView, BreakerView, ListReplays, ReplayView, SinkView, WorkerView};
@@ -25,6 +26,9 @@ pub struct Status {
     pub replays: Vec<ReplayView>,
     /// Targets whose breakers are not closed.
     pub breakers: Vec<BreakerView>,
+    /// What jobs failed with that wait for another attempt, of pipelines with a target on hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retrying: Vec<RetryingView>,
     /// Workers, those that are gone included.
     pub workers: Vec<WorkerStatus>,
     /// Alerts that fire.
@@ -62,11 +66,13 @@ impl Redrive {
     pub async fn status(&self) -> Result<Status, Error> {
         let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None };
         let (sinks, now) = (self.store.list_sinks().await?, self.now());
+        let breakers = self.store.list_breakers().await?;
         let seen = |worker: WorkerView| WorkerStatus { process: worker.presence(now), worker };
         Ok(Status {
             pipelines: self.store.ledgers().await?,
             replays: self.store.list_replays(open).await?.items,
-            breakers: self.store.list_breakers().await?,
+            retrying: self.retrying_behind(&breakers).await?,
+            breakers,
             workers: self.store.list_workers().await?.into_iter().map(seen).collect(),
             alerts: self.store.list_alerts().await?.into_iter().filter(|view| view.alert.is_firing()).collect(),
             failing_sinks: sinks.into_iter().filter(|sink| sink.failing_since.is_some()).collect(),

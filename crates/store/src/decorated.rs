@@ -196,6 +196,7 @@ decorate! {
         get_job(id: JobId) -> Option<JobDetail>;
         find_jobs(named: JobRef) -> Vec<JobId>;
         cancel_jobs(params: CancelJobs) -> Vec<JobId>;
+        retrying_jobs(params: ListRetrying) -> RetryingJobs;
     }
     LeaderStore {
         lead(params: Lead) -> Vec<Option<u64>>;

@@ -23,6 +23,7 @@ use crate::output::foreign::cut;
 use crate::output::json;
 use crate::output::paint::{WAITING, paint};
 use crate::output::print::out;
+use crate::output::retrying;
 use crate::output::table;
 use crate::output::times::{ago, from_now};
 use crate::output::words;
@@ -71,6 +72,7 @@ async fn print(redrive: &Desk, status: &Status) -> Result<()> {
         out!("")?;
         breaker::print(&status.breakers, now)?;
     }
+    retrying::print(&status.retrying)?;
     show_replays(redrive, &status.replays).await?;
     show_workers(&status.workers, now)
 }

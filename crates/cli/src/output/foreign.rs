@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use redrive_core::hidden::is_hidden;
-pub use redrive_server::look::foreign::{cut, fit, harmless, width_of};
+pub use redrive_server::look::foreign::{cut, fit, harmless, quoted, width_of};
 
 /// The longest text in a list that is not cut to a terminal, in columns.
 pub const COLUMNS_MAX: usize = 500;

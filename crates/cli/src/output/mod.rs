@@ -13,6 +13,7 @@ pub mod print;
 pub mod problem;
 pub mod progress;
 pub mod report;
+pub mod retrying;
 pub mod shown;
 pub mod table;
 pub mod times;

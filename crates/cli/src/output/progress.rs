@@ -12,11 +12,13 @@ use redrive::reach::Away;
 use redrive::sink::{JobResult, JsonLines, ResultForm, Sink};
 use redrive::worker::Running;
 use redrive_core::ledger::Ledger;
+use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 
 use super::bar;
 use super::foreign::{COLUMNS_MAX, cut};
 use super::print::{out, say};
+use super::retrying;
 use super::shown::{Held, Shown};
 use super::table::line_width_of_stderr;
 
@@ -39,7 +41,9 @@ pub struct Progress {
 impl Progress {
     /// Begins; `base` is the ledger before the first job.
     pub fn start(base: Ledger) -> Self {
-        Self { bar: new_bar(), begun: Instant::now(), base, without_result: Arc::default() }
+        // What is said beside the bar is cut to fit, and may have more lines below.
+        let bar = new_bar("{bar:12.cyan/dim} {pos}/{len} {msg}");
+        Self { bar, begun: Instant::now(), base, without_result: Arc::default() }
     }
 
     /// How often to show.
@@ -47,8 +51,14 @@ impl Progress {
         if is_bar() { BAR_EVERY } else { LINE_EVERY }
     }
 
-    /// Shows where the ledger is, which targets are waited for, and what runs.
-    pub fn show(&self, now: Ledger, breakers: &[BreakerView], running: &Running, time: Timestamp) {
+    /// Shows where the ledger is, which targets are waited for, what waits for another attempt meanwhile, and what runs.
+    pub fn show(
+        &self,
+        now: Ledger,
+        (breakers, waits): (&[BreakerView], Option<&RetryingView>),
+        running: &Running,
+        time: Timestamp,
+    ) {
         let change = |now: i64, base: i64| u64::try_from(now - base).unwrap_or(0);
         let (done, dead) = (change(now.done, self.base.done), change(now.dead, self.base.dead));
         let ended = done + dead + change(now.discarded, self.base.discarded);
@@ -61,9 +71,12 @@ impl Progress {
             self.bar.set_length(total);
             self.bar.set_position(ended);
             let taken = BAR_COLUMNS + 2 + format!("{ended}/{total}").len();
-            self.bar.set_message(shown.within(line_width_of_stderr().saturating_sub(taken + 1)));
+            let width = line_width_of_stderr();
+            let mut lines = vec![shown.within(width.saturating_sub(taken + 1))];
+            lines.extend(waits.map(|view| retrying::short(view, width.saturating_sub(1))).unwrap_or_default());
+            self.bar.set_message(lines.join("\n"));
         } else {
-            say!("progress: {ended}/{total}  {}", shown.within(COLUMNS_MAX));
+            say!("{}", plain((ended, total), &shown, waits));
         }
     }
 
@@ -99,6 +112,13 @@ impl Progress {
     }
 }
 
+/// What is printed of a run now and then where there is no bar.
+fn plain((ended, total): (u64, u64), shown: &Shown, waits: Option<&RetryingView>) -> String {
+    let mut lines = vec![format!("progress: {ended}/{total}  {}", shown.within(COLUMNS_MAX))];
+    lines.extend(waits.map(|view| retrying::short(view, COLUMNS_MAX)).unwrap_or_default());
+    lines.join("\n")
+}
+
 /// Counts results that have nothing in them, once they are written.
 struct CountedResults {
     sink: Box<dyn Sink>,
@@ -126,7 +146,11 @@ pub struct Counter {
 impl Counter {
     /// Begins; `what` is what happens to the things that are counted.
     pub fn start(what: &'static str) -> Self {
-        Self { bar: new_bar(), what, said_at: Arc::new(Mutex::new(Instant::now())) }
+        Self {
+            bar: new_bar("{bar:12.cyan/dim} {pos}/{len} {wide_msg}"),
+            what,
+            said_at: Arc::new(Mutex::new(Instant::now())),
+        }
     }
 
     /// Shows how far it is.
@@ -162,9 +186,9 @@ impl Counter {
 }
 
 /// A bar, seen only on a terminal.
-fn new_bar() -> ProgressBar {
+fn new_bar(template: &str) -> ProgressBar {
     let target = if is_bar() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("{bar:12.cyan/dim} {pos}/{len} {wide_msg}");
+    let style = ProgressStyle::with_template(template);
     let bar = ProgressBar::with_draw_target(Some(0), target);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
     bar::shown(&bar);
@@ -201,5 +225,20 @@ fn sink(file: Option<JsonLines>, form: ResultForm) -> Box<dyn Sink> {
     match file {
         Some(file) => Box::new(file),
         None => Box::new(BesideBar { sink: JsonLines::stdout().form(form), form }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_line_is_followed_by_what_is_retried_and_the_command_only_while_a_target_is_on_hold() {
+        let shown = Shown { done: 2, dead: 0, retrying: 4, rate: 1.0, held: None, runs: None, silent: None };
+        let name = "shop".parse().expect("a name");
+        let view = RetryingView::new(name, vec![("shop.example".to_owned(), 9)], &[], 4);
+        let told = "progress: 2/9  4 retrying  1.0/s  2 done\nretrying: 4 tasks\n    redrive breaker close shop.example --pipeline shop";
+        assert_eq!(plain((2, 9), &shown, Some(&view)), told);
+        assert_eq!(plain((2, 9), &shown, None), told.lines().next().expect("a line"));
     }
 }

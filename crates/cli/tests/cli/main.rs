@@ -57,6 +57,7 @@ mod replay_steps;
 mod report;
 mod results;
 mod retry;
+mod retrying;
 mod round;
 mod run;
 mod run_end;

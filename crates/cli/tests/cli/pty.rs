@@ -60,6 +60,8 @@ pub struct Shown {
     pub code: i32,
     /// Everything that was written to the terminal.
     pub raw: String,
+    /// How wide it was at first.
+    columns: usize,
 }
 
 impl<'a> Terminal<'a> {
@@ -117,7 +119,7 @@ impl<'a> Terminal<'a> {
         let raw = String::from_utf8_lossy(&output.stdout).into_owned();
         let code = output.status.code().unwrap_or_else(|| panic!("ended: {raw:?}"));
         assert!(code != 99 && code != 124, "not all was seen that was waited for ({steps:?}): {raw:?}");
-        Shown { code, raw }
+        Shown { code, raw, columns: usize::from(columns) }
     }
 }
 
@@ -132,7 +134,18 @@ impl Shown {
     /// Every line that was shown, those that were overwritten included, without colours.
     pub fn lines(&self) -> Vec<String> {
         let text = without_codes(&self.raw).replace("\r\n", "\n");
-        text.trim_end_matches('\n').split(['\r', '\n']).map(|line| line.trim_end().to_owned()).collect()
+        let lines = text.trim_end_matches('\n').split(['\r', '\n']);
+        lines.flat_map(|line| rows(line, self.columns)).map(|row| row.trim_end().to_owned()).collect()
+    }
+}
+
+/// The rows of a bar that has several: each is filled up with spaces instead of being ended. A line that is too long is left as it is.
+fn rows(line: &str, columns: usize) -> Vec<String> {
+    let chars: Vec<char> = line.chars().collect();
+    let filled = chars.len() > columns && chars.len().is_multiple_of(columns);
+    match filled && chars.chunks(columns).all(|row| row.last() == Some(&' ')) {
+        true => chars.chunks(columns).map(|row| row.iter().collect()).collect(),
+        false => vec![line.to_owned()],
     }
 }
 

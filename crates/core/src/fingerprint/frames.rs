@@ -70,6 +70,33 @@ pub fn own_frames(stack: &str) -> Vec<&str> {
     frames
 }
 
+/// Returns the file and line of the innermost frame of our own code: `fetch.py:9`.
+pub fn own_place(stack: &str) -> Option<String> {
+    if stack.contains("\", line ") {
+        let line = end(stack).lines().rev().find(|line| python(line).is_some())?;
+        let (path, rest) = line.trim_start().strip_prefix("File \"")?.split_once("\", line ")?;
+        return numbered(path, rest.split(',').next()?);
+    }
+    let frames = own_frames(stack);
+    let mut words = frames.iter().flat_map(|line| line.split([' ', '\t', '(', ')'])).peekable();
+    while let Some(word) = words.next() {
+        let file = word.rsplit(['/', '\\']).next().unwrap_or(word);
+        let place = file.split_once(':').and_then(|(name, line)| match line {
+            "line" => numbered(name, words.peek()?),
+            line => numbered(name, line.split(':').next()?),
+        });
+        if place.is_some() {
+            return place;
+        }
+    }
+    None
+}
+
+fn numbered(path: &str, line: &str) -> Option<String> {
+    let file = path.rsplit(['/', '\\']).next().filter(|file| file.contains('.'))?;
+    line.parse::<u32>().ok().map(|line| format!("{file}:{line}"))
+}
+
 fn end(stack: &str) -> &str {
     let from = stack.len().saturating_sub(STACK_BYTES_MAX);
     let from = (from..=stack.len()).find(|at| stack.is_char_boundary(*at)).unwrap_or(0);
@@ -190,6 +217,29 @@ mod tests {
         ];
         for (stack, frame) in table {
             assert_eq!(top_in_app(stack).as_deref(), frame, "{stack}");
+        }
+    }
+
+    #[test]
+    fn the_innermost_place_in_our_own_code_has_a_file_and_a_line() {
+        let table = [
+            (
+                "Traceback (most recent call last):\n  File \"/app/job.py\", line 3, in run\n    f()\n  File \
+                 \"/app/fetch.py\", line 9, in get\n    r()\n  File \"/v/site-packages/a.py\", line 1, in r\nE: x",
+                Some("fetch.py:9"),
+            ),
+            ("Error: x\n    at emit (node:events:5:2)\n    at load (/srv/http.js:27:15)", Some("http.js:27")),
+            ("Error: x\n    at C:\\app\\main.js:3:4", Some("main.js:3")),
+            ("java.lang.E: x\n\tat java.net.S.c(S.java:6)\n\tat com.acme.Cat.f(Cat.java:78)", Some("Cat.java:78")),
+            ("System.E: x\n   at Acme.Job.Run(String s) in /src/Job.cs:line 4", Some("Job.cs:4")),
+            ("goroutine 1 [running]:\nmain.fetch(0xc0000)\n\t/app/main.go:12 +0x1d", Some("main.go:12")),
+            ("   4: shop::fetch::h0123456789abcdef\n             at ./src/main.rs:4:5", Some("main.rs:4")),
+            ("/usr/lib/ruby/gems/a.rb:1:in `x'\n\tfrom /app/lib/job.rb:7:in `run'", Some("job.rb:7")),
+            ("Error: x\n    at emit (node:events:5:2)", None),
+            ("no stack: at 12:30 it was over", None),
+        ];
+        for (stack, place) in table {
+            assert_eq!(own_place(stack).as_deref(), place, "{stack}");
         }
     }
 

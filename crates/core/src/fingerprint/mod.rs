@@ -40,7 +40,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use frames::own_frames;
+pub use frames::{own_frames, own_place};
 pub use similarity::similarity;
 
 use crate::failures::Failure;

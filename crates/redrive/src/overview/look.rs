@@ -11,6 +11,7 @@ use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::{Pause, StandingFacts, is_failing, standing};
 use redrive_core::replays::paused_itself;
+use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
     AlertView, BreakerView, BusiestCauses, CauseView, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch,
@@ -114,6 +115,11 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
             Ok::<_, Error>(held)
         };
         Ok(self.cells.held.get_or_try_init(read).await?)
+    }
+
+    /// What jobs failed with that wait for another attempt, of pipelines with a target on hold.
+    pub async fn retrying(&self) -> Result<Vec<RetryingView>, Error> {
+        self.redrive.retrying_behind(self.held().await?).await
     }
 
     /// Replays that run, or are being made ready, or that somebody paused.

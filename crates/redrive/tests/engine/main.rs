@@ -38,6 +38,7 @@ mod reload;
 mod replay_drivers;
 mod replays;
 mod results;
+mod retrying;
 mod running;
 mod strangers;
 mod tasks;

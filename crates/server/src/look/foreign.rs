@@ -42,6 +42,15 @@ pub fn cut(text: &str, width: usize) -> String {
     short
 }
 
+/// A word of a command, quoted where a shell would take it for several.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// The text cut to `width` columns and filled up with spaces to exactly that.
 pub fn fit(text: &str, width: usize) -> String {
     let mut text = cut(text, width);

@@ -65,7 +65,7 @@ where
             _ => pipeline_table(Some("Pipelines"), lines, now),
         })
     };
-    let wait = async { Ok(held(visitor, look.held().await?, now)) };
+    let wait = async { Ok(held(visitor, look.held().await?, &look.retrying().await?, now)) };
     let run = async { Ok(running(&look.replays().await?, now)) };
     // All at once: each has the same time for what it reads.
     let (headline, needs, stand, wait, run) = tokio::join!(

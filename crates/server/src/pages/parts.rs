@@ -16,6 +16,7 @@ use super::visitor::Visitor;
 use crate::look::charts::sparkline::sparkline_until_now;
 use crate::look::figures::{count, date, percent};
 use crate::look::foreign::cut;
+pub use crate::look::foreign::quoted;
 use crate::look::tone::Tone;
 
 /// Text of unknown origin is cut to so many characters, a mere name to fewer.
@@ -229,15 +230,6 @@ pub fn commands_of_ticked<L: AsRef<str>>(lines: &[(L, String)], ticked: &str) ->
                 @for (label, line) in lines { dt { (label.as_ref()) } dd { code data-line=(line) { (line) " " (ticked) } } }
             }
         }
-    }
-}
-
-/// A word of a command, quoted where a shell would take it for several.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

@@ -68,7 +68,7 @@ pub async fn show(
     let look = redrive.look(&setting, |other: &PipelineName| *other == name, false);
     let (line, now) = (part::read(async { Ok(look.pipelines().await?.first().cloned()) }).await?, look.now);
     let standing = line.as_ref().ok().cloned().flatten();
-    let held = async { Ok(overview::held(&visitor, look.held().await?, now)) };
+    let held = async { Ok(overview::held(&visitor, look.held().await?, &look.retrying().await?, now)) };
     let (week, day) = (ago_of(now, HOURS), ago_of(now, 24));
     let drawn = async {
         let counts = redrive.store().counts(CountEvents::since(week, Span::Hour).of(name.clone())).await?;

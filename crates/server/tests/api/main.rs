@@ -35,6 +35,7 @@ mod reading;
 mod refusing;
 mod replaying;
 mod replays;
+mod retrying;
 mod running;
 mod schemathesis;
 mod searching;

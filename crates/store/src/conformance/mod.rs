@@ -36,6 +36,7 @@ pub mod recount;
 pub mod replays;
 pub mod reported;
 pub mod results;
+pub mod retrying;
 pub mod rounds;
 pub mod script;
 pub mod sessions;
@@ -94,6 +95,7 @@ macro_rules! conformance_tests {
             history: [what_is_forgotten_is_counted, what_is_open_is_not_forgotten, a_key_that_is_met_again_is_kept,
                       receipts_are_looked_at_once_a_day, a_settlement_that_came_after_all_was_forgotten_goes,
                       a_target_is_known_as_long_as_its_letters_are_dead, only_who_leads_goes_on_forgetting]
+            retrying: [last_failures_of_queued_jobs_are_read, failures_are_found_behind_any_number_of_fresh_jobs]
             rounds: [a_round_has_a_ledger_of_its_own, a_round_of_which_nothing_is_known_is_forgotten, a_round_begins_once]
             results: [a_result_is_kept_with_its_settlement, results_are_listed_in_pages,
                       old_results_and_those_above_the_limit_are_forgotten]

@@ -5,6 +5,7 @@ use redrive_core::actors::Actor;
 use redrive_core::failures::{Failure, Reason};
 use redrive_core::ids::{JobId, JobRef, PipelineName, WorkerId};
 use redrive_core::jobs::{JobView, NewJob};
+use redrive_core::retrying::RetryingJob;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,14 @@ pub trait JobStore {
 
     /// Discards jobs that are queued or leased, with a record; says which it discarded. More than [`IDS_MAX`] at once are refused.
     async fn cancel_jobs(&self, params: CancelJobs) -> Result<Vec<JobId>>;
+
+    /// Returns the last failures of queued jobs that have failed before. Reads a bounded number of jobs of a few lanes, those that are
+    /// due last: retries are due later than jobs that were never tried.
+    async fn retrying_jobs(&self, params: ListRetrying) -> Result<RetryingJobs>;
 }
+
+/// At most so many lanes are looked at for jobs that failed before: the queue, and those in which most jobs are held.
+pub(crate) const LANES_MAX: i64 = 10;
 
 /// At most so many jobs or letters are named in one call that changes them: others wait for it.
 pub const IDS_MAX: usize = 1_000;
@@ -109,6 +117,24 @@ pub struct CancelJobs {
     pub why: String,
     /// The time.
     pub now: Timestamp,
+}
+
+/// Asks for the last failures of queued jobs.
+#[derive(Clone, Debug)]
+pub struct ListRetrying {
+    /// The pipeline.
+    pub pipeline: PipelineName,
+    /// At most so many jobs, and at most so many are looked at in each lane.
+    pub limit: u32,
+}
+
+/// Queued jobs that have failed before.
+#[derive(Clone, Debug, Default)]
+pub struct RetryingJobs {
+    /// Those that were found.
+    pub jobs: Vec<RetryingJob>,
+    /// How many there are in all.
+    pub all: u64,
 }
 
 /// A job with its history.

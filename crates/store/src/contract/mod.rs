@@ -62,7 +62,7 @@ pub use good::{FindGood, GoodStore, ReleaseGood};
 pub use history::{ForgetHistory, ForgetRecords, HistoryStore};
 pub use jobs::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, IDS_MAX, JobDetail, JobFilter, JobStore, LateSettlement,
-    ListJobs,
+    ListJobs, ListRetrying, RetryingJobs,
 };
 pub use leader::{ChoreView, Lead, LeaderStore, Led, NoteChore};
 pub use leases::{

@@ -58,6 +58,12 @@ impl Rows for SettledJobs {
     }
 }
 
+impl Rows for RetryingJobs {
+    fn rows(&self) -> u64 {
+        self.jobs.len() as u64
+    }
+}
+
 impl Rows for SearchedDead {
     fn rows(&self) -> u64 {
         self.letters.len() as u64

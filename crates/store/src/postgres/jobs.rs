@@ -9,9 +9,10 @@ use super::conditions::Conditions;
 use super::enqueuing::{self, Enqueue};
 use super::fault::Fault;
 use super::sql::{Conn, args};
-use super::{PostgresStore, job_cancels, job_refs, results, rows, run};
+use super::{PostgresStore, job_cancels, job_refs, results, retrying, rows, run};
 use crate::contract::{
-    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
+    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
+    ListRetrying, Page, RetryingJobs,
 };
 use crate::error::{Result, StoreError};
 
@@ -41,6 +42,10 @@ impl JobStore for PostgresStore {
 
     async fn cancel_jobs(&self, params: CancelJobs) -> Result<Vec<JobId>> {
         self.write(params, run!(job_cancels::cancel)).await
+    }
+
+    async fn retrying_jobs(&self, params: ListRetrying) -> Result<RetryingJobs> {
+        self.read(params, run!(retrying::list)).await
     }
 }
 

@@ -17,9 +17,11 @@ use super::job_cancels::cancel;
 use super::job_refs;
 use super::lanes;
 use super::results;
+use super::retrying;
 use super::rows::{self, RowResult};
 use crate::contract::{
-    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs, Page,
+    CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
+    ListRetrying, Page, RetryingJobs,
 };
 use crate::error::{Result, StoreError};
 
@@ -46,6 +48,10 @@ impl JobStore for SqliteStore {
 
     async fn cancel_jobs(&self, params: CancelJobs) -> Result<Vec<JobId>> {
         self.write(move |batch| cancel(batch, &params)).await
+    }
+
+    async fn retrying_jobs(&self, params: ListRetrying) -> Result<RetryingJobs> {
+        self.read(move |conn| retrying::list(conn, &params)).await
     }
 }
 

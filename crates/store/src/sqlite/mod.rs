@@ -57,6 +57,7 @@ mod replay_letters;
 mod replay_withdrawals;
 mod replays;
 mod results;
+mod retrying;
 mod rounds;
 mod rows;
 mod schema;

@@ -7,6 +7,7 @@ use redrive::causes::{CausesAsked, FoundCauses};
 use redrive::contract::CauseView;
 use redrive_core::causes::Trend;
 use redrive_core::time::Timestamp;
+use serde_json::json;
 
 use crate::args::CauseListArgs;
 use crate::exit::Exit;
@@ -15,6 +16,7 @@ use crate::output::foreign::cut;
 use crate::output::json;
 use crate::output::print::{out, say};
 use crate::output::report::figures;
+use crate::output::retrying;
 use crate::output::table;
 use crate::output::times::ago;
 use crate::setting::Setting;
@@ -22,14 +24,19 @@ use crate::setting::Setting;
 pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
     let CauseListArgs { pipeline, state, owner, all, sort, limit, json } = args;
+    let retrying = redrive.retrying(pipeline.as_ref()).await?;
     let asked = CausesAsked { pipeline, states: state, owner, all, sort, limit };
     let FoundCauses { causes, more, dead } = redrive.list_causes(asked).await?;
     if json {
         for cause in &causes {
             json::line(cause)?;
         }
+        for view in &retrying {
+            json::line(&json!({ "retrying": view }))?;
+        }
     } else {
         print(&causes, dead, redrive.now())?;
+        retrying::print(&retrying)?;
     }
     if more {
         say!("there are more: --limit shows them");

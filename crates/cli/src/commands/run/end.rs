@@ -10,6 +10,7 @@ use redrive::tasks::{Fed, Feed};
 use redrive_client::Desk;
 use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::ledger::Ledger;
+use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -64,6 +65,8 @@ pub struct RunEnd {
     pub fed: Fed,
     pub retried: Option<Retried>,
     pub waited: Option<Box<Waited>>,
+    /// What the jobs that are left failed with, if a target is on hold.
+    pub retrying: Option<RetryingView>,
     pub handed_on: BTreeMap<PipelineName, u64>,
     pub interrupted: bool,
 }
@@ -74,7 +77,7 @@ impl RunEnd {
         let (name, round) = (feed.pipeline.clone(), feed.naming.round.clone());
         let end = redrive.ledger(&name).await?;
         let Worked { fed, waited, own, .. } = worked;
-        let (done, died) = (to_count(own.done), to_count(own.died));
+        let (done, died, left) = (to_count(own.done), to_count(own.died), end.open_by_itself());
         let by_all = (end.done - before.ledger.done, redrive.count_died(&name, before.at).await? - before.buried);
         let mut of = if died > 0 { redrive.died_of(&name, before.at, &own.letters).await? } else { Died::default() };
         of.is_cut |= to_count(own.letters.len() as u64) < died;
@@ -89,11 +92,12 @@ impl RunEnd {
             gave_up: own.gave_up,
             of,
             by_others: ByOthers { done: (by_all.0 - done).max(0), died: (by_all.1 - died).max(0) },
-            left: end.open_by_itself(),
+            left,
             replaying: end.replaying,
             fed,
             retried: None,
             waited,
+            retrying: if left > 0 { redrive.retrying(Some(&feed.pipeline)).await?.pop() } else { None },
             handed_on: own.handed_on,
             interrupted: false,
         })
@@ -179,6 +183,7 @@ impl RunEnd {
             "not_taken": fed.not_taken.unwrap_or(0),
             "left": self.left,
             "replaying": self.replaying,
+            "retrying": self.retrying,
             "handed_on": self.handed_on,
             "waited": self.waited.as_deref().map(waited),
             "interrupted": self.interrupted,

@@ -15,6 +15,7 @@ use crate::output::foreign::{cut, width_of};
 use crate::output::paint::{BAD, DIM, GOOD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::report::figures;
+use crate::output::retrying;
 use crate::output::table;
 
 /// Lines of causes that are told.
@@ -52,6 +53,7 @@ impl RunEnd {
         if let Some(waited) = &self.waited {
             waiting::show(waited, redrive.now());
         }
+        self.retrying.iter().for_each(retrying::tell);
         if self.interrupted || self.waited.is_some() {
             let longer = if self.waited.is_some() { "; --max-wait has it wait longer" } else { "" };
             say!("{} {}; the same command goes on{longer}", paint(WAITING, "left:"), self.left);

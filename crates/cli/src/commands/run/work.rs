@@ -5,11 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use redrive::config::units::Wait;
+use redrive::contract::BreakerView;
 use redrive::tasks::{Fed, Feed, Tasks};
 use redrive::worker::{Running, Until, WorkDone};
 use redrive::{CancellationToken, Pipeline, Waited};
 use redrive_client::Desk;
 use redrive_client::worker::AnyWorker;
+use redrive_core::breakers::BreakerState;
+use redrive_core::ids::PipelineName;
+use redrive_core::retrying::RetryingView;
 
 use super::super::{feed, signals, waiting};
 use crate::output::progress::Progress;
@@ -19,6 +23,29 @@ const SHOW_ANYWAY: Duration = Duration::from_secs(1);
 
 /// How long reading it may take before it is looked what keeps the store from answering.
 const READ_MAX: Duration = Duration::from_secs(2);
+
+/// How often it is read what jobs failed with that wait for another attempt, while a target is on hold.
+const RETRYING_EVERY: Duration = Duration::from_secs(5);
+
+/// What jobs failed with that wait for another attempt.
+#[derive(Default)]
+struct Waits {
+    known: Option<RetryingView>,
+    read_at: Option<Instant>,
+}
+
+impl Waits {
+    /// Reads it anew if a target is on hold and it was not read lately.
+    async fn read(&mut self, redrive: &Desk, name: &PipelineName, held: &[BreakerView]) -> Result<(), redrive::Error> {
+        if held.iter().all(|view| view.breaker.state == BreakerState::Closed) {
+            *self = Self::default();
+        } else if self.read_at.is_none_or(|at| at.elapsed() >= RETRYING_EVERY) {
+            self.read_at = Some(Instant::now());
+            self.known = redrive.retrying(Some(name)).await?.pop();
+        }
+        Ok(())
+    }
+}
 
 /// What a run works with.
 pub struct Run<'a> {
@@ -105,7 +132,7 @@ impl Run<'_> {
         let Self { redrive, progress, .. } = self;
         let name = self.pipeline.name();
         let showing = async {
-            let (mut events, mut shown_at) = (redrive.events().listen(), Instant::now());
+            let (mut events, mut shown_at, mut waits) = (redrive.events().listen(), Instant::now(), Waits::default());
             loop {
                 tokio::time::sleep(progress.every()).await;
                 if let Some(away) = redrive.away() {
@@ -117,9 +144,13 @@ impl Run<'_> {
                     continue;
                 }
                 shown_at = Instant::now();
-                let read = async { (redrive.ledger(name).await, redrive.list_breakers(Some(name)).await) };
-                if let Ok((Ok(ledger), Ok(held))) = tokio::time::timeout(READ_MAX, read).await {
-                    progress.show(ledger, &held, &running, redrive.now());
+                let read = async {
+                    let (ledger, held) = (redrive.ledger(name).await?, redrive.list_breakers(Some(name)).await?);
+                    waits.read(redrive, name, &held).await?;
+                    Ok::<_, redrive::Error>((ledger, held))
+                };
+                if let Ok(Ok((ledger, held))) = tokio::time::timeout(READ_MAX, read).await {
+                    progress.show(ledger, (&held, waits.known.as_ref()), &running, redrive.now());
                 }
             }
         };

@@ -72,9 +72,9 @@ pub async fn run(redrive: &Desk, as_json: bool) -> Result<Exit> {
 
 /// What makes a page another one: not that workers still show that they live.
 fn essence(status: &Status) -> Value {
-    let Status { pipelines, replays, breakers, pauses, alerts, workers, .. } = status;
+    let Status { pipelines, replays, breakers, retrying, pauses, alerts, workers, .. } = status;
     let workers: Vec<_> = workers.iter().map(|status| (status.worker.id, status.process)).collect();
-    json!([pipelines, replays, breakers, pauses, alerts, workers])
+    json!([pipelines, replays, breakers, retrying, pauses, alerts, workers])
 }
 
 /// Waits until something changed, or may have.

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 use redrive::contract::BreakerView;
+use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 
 use super::super::breakers;
 use super::super::parts::{
     ahead, column, column_num, column_unseen, columns, commands, instant, name, section_head, text,
 };
+use super::super::shell::number_of;
 use super::super::visitor::Visitor;
 use crate::look::figures::count;
 use crate::look::foreign::harmless;
@@ -20,8 +22,12 @@ const HELD_SPELT: usize = 10;
 /// A target that is held for longer is held until somebody lets it go.
 const FOR_GOOD: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Targets that are waited for, as a table; nothing where none is.
-pub fn held(visitor: &Visitor, held: &[BreakerView], now: Timestamp) -> Markup {
+/// Pipelines of which it is told what their jobs failed with that wait for another attempt, and causes of each.
+const PIPELINES_MAX: usize = 20;
+const CAUSES_MAX: usize = 3;
+
+/// Targets that are waited for, as a table, and what jobs failed with that wait for another attempt; nothing where none is.
+pub fn held(visitor: &Visitor, held: &[BreakerView], waits: &[RetryingView], now: Timestamp) -> Markup {
     if held.is_empty() {
         return html! {};
     }
@@ -35,7 +41,24 @@ pub fn held(visitor: &Visitor, held: &[BreakerView], now: Timestamp) -> Markup {
                 ]))
                 tbody role="rowgroup" #held-rows data-rows="" { @for view in held { (held_row(visitor, view, now)) } }
             }
+            (retrying(waits))
             (commands(&held.iter().take(HELD_SPELT).flat_map(breakers::commands_of).collect::<Vec<_>>()))
+        }
+    }
+}
+
+/// What jobs failed with that wait for another attempt, pipeline by pipeline.
+fn retrying(waits: &[RetryingView]) -> Markup {
+    let known: Vec<_> = waits.iter().filter(|view| view.jobs > 0).collect();
+    let more = known.len().saturating_sub(PIPELINES_MAX);
+    html! {
+        ul #held-retrying {
+            @for view in known.into_iter().take(PIPELINES_MAX) {
+                @for line in view.lines(CAUSES_MAX) {
+                    li { (name(view.pipeline.as_str())) " retrying: " (text(&line)) }
+                }
+            }
+            @if more > 0 { li { "and more in " (number_of(more, "pipeline", "pipelines")) } }
         }
     }
 }

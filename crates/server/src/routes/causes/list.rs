@@ -5,7 +5,8 @@ use axum::extract::State;
 use redrive::contract::{CauseView, ListCauses};
 use redrive_core::causes::{CauseSort, CauseState};
 use redrive_core::ids::PipelineName;
-use serde::Deserialize;
+use redrive_core::retrying::RetryingView;
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use crate::access::Caller;
@@ -39,11 +40,20 @@ pub struct Asked {
     sort: CauseSort,
 }
 
-pub async fn run(
-    State(app): State<App>,
-    caller: Caller,
-    list: List<Asked>,
-) -> Result<Json<Listed<CauseView>>, ApiError> {
+/// A page of causes.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    /// The causes.
+    items: Vec<CauseView>,
+    /// Where the next page begins: `cursor` of the next request. Not there on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    /// What tasks failed with that wait for another attempt, of pipelines with a target on hold: on the first page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retrying: Vec<RetryingView>,
+}
+
+pub async fn run(State(app): State<App>, caller: Caller, list: List<Asked>) -> Result<Json<Shown>, ApiError> {
     let asked = &list.asked;
     caller.check_each(&asked.pipeline)?;
     let params = ListCauses {
@@ -59,5 +69,11 @@ pub async fn run(
         now: app.redrive().now(),
     };
     let causes = app.redrive().store().list_causes(params).await?;
-    Ok(Json(list.cut(causes, |cause| caller.covers(&cause.pipeline))?))
+    let Listed { items, next } = list.cut(causes, |cause| caller.covers(&cause.pipeline))?;
+    let is_meant = |name: &PipelineName| caller.covers(name) && asked.pipeline.as_ref().is_none_or(|only| only == name);
+    let retrying = match &list.cursor {
+        None => app.redrive().retrying(is_meant).await?,
+        Some(_) => Vec::new(),
+    };
+    Ok(Json(Shown { items, next, retrying }))
 }

@@ -10,7 +10,10 @@ use crate::route::Route;
 /// Its routes.
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/causes", list::run, "List causes by impact").query::<list::Asked>().lists("CauseView"),
+        Route::get("/causes", list::run, "List causes by impact")
+            .query::<list::Asked>()
+            .paged()
+            .gives_named("CausePage"),
         Route::get("/causes/{id}", show::run, "Show a cause: why its letters belong together, samples, trend, notes")
             .gives_named("CauseDetail"),
         Route::get(

@@ -14,6 +14,7 @@ pub async fn run(State(app): State<App>, caller: Caller) -> Result<Json<Status>,
         status.pipelines.retain(|name, _| caller.covers(name));
         status.replays.retain(|replay| caller.covers_each(&replay.pipelines));
         status.breakers.retain(|view| caller.covers(&view.pipeline));
+        status.retrying.retain(|view| caller.covers(&view.pipeline));
         for worker in &mut status.workers {
             worker.worker.runs.retain(|runs| caller.covers(&runs.pipeline));
             worker.worker.holds.retain(|hold| caller.covers(&hold.pipeline));
