@@ -172,6 +172,8 @@ pub struct FailureReport {
     pub target: Option<String>,
     /// The label of the proxy that was used; never its address or credentials.
     pub proxy: Option<String>,
+    /// The provider's task, if one was submitted.
+    pub task_id: Option<String>,
     /// Seconds the target asked us to wait.
     #[serde(alias = "retry_after")]
     pub retry_after_secs: Option<f64>,
@@ -310,6 +312,9 @@ pub struct Failure {
     pub target: Option<String>,
     /// The label of the proxy that was used.
     pub proxy: Option<String>,
+    /// The provider's task, if one was submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
     /// Seconds the target asked us to wait.
     pub retry_after_secs: Option<f64>,
     /// The end of what the handler wrote to its error stream.

@@ -198,9 +198,39 @@ fn set(inside: &mut Value, names: &[String], value: &Value) -> Option<()> {
 /// The longest id of a provider's task that is kept, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 512;
 
+/// How a task that a job left at a provider is to be treated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskState {
+    /// Its result may come: it is polled.
+    #[default]
+    Open,
+    /// It was not ready in all the time that it had: it is asked for once more, and then another one is submitted.
+    Stuck,
+    /// The provider is done with it: another one is submitted.
+    Spent,
+}
+
 /// The progress of a job that left a task at a provider.
 pub fn progress_of_task(id: &str) -> Value {
     serde_json::json!({ "task_id": id })
+}
+
+/// The same of a task in a state.
+pub fn progress_of_task_in(id: &str, state: TaskState) -> Value {
+    match state {
+        TaskState::Open => progress_of_task(id),
+        TaskState::Stuck => serde_json::json!({ "task_id": id, "state": "stuck" }),
+        TaskState::Spent => serde_json::json!({ "task_id": id, "state": "spent" }),
+    }
+}
+
+/// The state of the task that a job's progress tells of.
+pub fn task_state_of_progress(progress: &Value) -> TaskState {
+    match progress.get("state").and_then(Value::as_str) {
+        Some("stuck") => TaskState::Stuck,
+        Some("spent") => TaskState::Spent,
+        _ => TaskState::Open,
+    }
 }
 
 /// The task that a job's progress tells of.

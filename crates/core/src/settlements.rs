@@ -14,7 +14,7 @@ use crate::failures::{self, Disposition, Failure, FailureReport, Reason};
 use crate::good::GoodPage;
 use crate::hand_on::HandedJob;
 use crate::ids::{PipelineName, WorkerId};
-use crate::jobs::{Lease, LeasedJob, Tally, kept_name};
+use crate::jobs::{Lease, LeasedJob, TASK_ID_BYTES_MAX, Tally, kept_name};
 use crate::payloads::Payload;
 use crate::policy::Policy;
 use crate::proxies;
@@ -361,6 +361,7 @@ pub(crate) fn record(job: &LeasedJob, report: FailureReport, reason: Reason, end
         http_status: report.http_status,
         target: report.target.map(kept_name).or_else(|| job.target.clone()),
         proxy: report.proxy.map(kept_name),
+        task_id: report.task_id.filter(|id| id.len() <= TASK_ID_BYTES_MAX),
         retry_after_secs: report.retry_after_secs,
         stderr: report.stderr,
         worker: ending.worker,

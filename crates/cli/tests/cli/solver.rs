@@ -67,7 +67,10 @@ fn every_end_of_a_task_has_its_reason() {
             "{form}"
         );
         let submitted = site.count(if form == "in-res" { "/in.php" } else { "/createTask" });
-        assert_eq!(submitted, 8, "{form}: once each, but again what found no slot and what was given up");
+        assert_eq!(
+            submitted, 9,
+            "{form}: once each, but again what found no slot, what was given up and what was stuck"
+        );
         let late = sandbox.dead().into_iter().find(|letter| letter["reason"] == "timeout").expect("one is late");
         let message = late["message"].as_str().expect("a message").to_owned();
         assert!(message.starts_with("task ") && message.contains("timed out"), "{message}");

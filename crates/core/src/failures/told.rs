@@ -22,6 +22,7 @@ impl Failure {
             http_status: report.http_status,
             target: None,
             proxy: report.proxy.clone(),
+            task_id: report.task_id.clone(),
             retry_after_secs: report.retry_after_secs,
             stderr: None,
             worker: None,

@@ -6,6 +6,7 @@ use crate::support::bench::{Bench, Caught, assert_no_secret, config, payload};
 use crate::support::misbehaving::{ClosedPort, FullPort, Misbehaving, bodies};
 use redrive::handler::http::extract::Rules;
 use redrive::handler::http::request::Template;
+use redrive::handler::http::validate::Validator;
 use redrive::handler::http::{Http, HttpConfig, Proxy};
 use redrive::{Pipeline, Reason, json};
 use redrive_core::payloads::Payload;
@@ -50,6 +51,16 @@ async fn every_way_to_misbehave_has_its_reason() {
         assert_eq!(found, reason, "{path} ({said})");
         assert!(code.is_empty() || said == code, "{path}: {said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "json-schema"), ignore = "needs the feature json-schema")]
+async fn page_that_is_not_json_fits_no_schema() {
+    let server = Misbehaving::start();
+    let asked = || HttpConfig { validator: Validator::compile(&json!({})).ok(), extractor: None, ..config() };
+    let (reason, ..) = fails_of(&Bench::new(), asked(), &server.url("/page")).await;
+    assert_eq!(reason, Reason::MalformedPayload);
+    assert!(Bench::new().run(asked(), json!({"url": server.url("/json")})).await.is_none(), "that is JSON");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

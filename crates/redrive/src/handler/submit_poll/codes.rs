@@ -80,6 +80,11 @@ impl Codes {
         self.0.iter().map(|(code, meaning)| (code.as_str(), meaning))
     }
 
+    /// Returns whether the table has a code.
+    pub fn knows(&self, code: &str) -> bool {
+        self.0.contains_key(code)
+    }
+
     /// Whether a code means that a task's id is spent. What nobody knows does not: its task may have been paid for.
     pub fn is_spent(&self, code: &str) -> bool {
         self.0.get(code).is_some_and(Meaning::is_spent)

@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::failures::{FailureReport, Reason};
-use redrive_core::jobs::{Input, TASK_ID_BYTES_MAX, progress_of_task, task_of_progress};
+use redrive_core::jobs::{
+    Input, TASK_ID_BYTES_MAX, TaskState, progress_of_task, progress_of_task_in, task_of_progress,
+    task_state_of_progress,
+};
 use redrive_core::proxies::ProxyPolicy;
 use redrive_core::secrets::Secrets;
 use serde_json::Value;
@@ -28,6 +31,9 @@ use crate::export::HttpRequest;
 
 /// The name by which the poll's templates know the task id.
 pub const TASK_ID: &str = "task_id";
+
+/// The code of a task that was not ready in all the time that it had.
+const OUT_OF_POLLS: &str = "out_of_polls";
 
 /// How tasks are submitted and polled.
 #[derive(Debug)]
@@ -82,17 +88,43 @@ impl SubmitPoll {
     /// is none, is one submitted, at most once per attempt.
     async fn attempt(&self, job: &Job) -> Result<Value, HandlerError> {
         let way = self.line.way(job);
-        if let Some(task) = job.progress.value().and_then(task_of_progress)
-            && let End::Ready(result) = self.poll(task, way, job).await?
-        {
+        if let Some(result) = self.poll_left_task(way, job).await? {
             return Ok(result);
         }
         // What the poll request lacks must show before anything is paid for.
         self.config.poll.fill(&with_task(&job.input, "0"))?;
         let task = self.submit(way, job).await?;
-        match self.poll(&task, way, job).await? {
+        match self.poll(&task, way, job).await.map_err(|error| about_task(error, &task))? {
             End::Ready(result) => Ok(result),
-            End::Spent(reply) => Err(self.refuse(reply, "poll", Some(&task), job).await),
+            End::Spent(reply) => Err(about_task(self.refuse(reply, "poll", Some(&task), job).await, &task)),
+        }
+    }
+
+    /// Asks for the task that an earlier attempt left at the provider, if there is one. Returns nothing if another one is to be
+    /// submitted.
+    async fn poll_left_task(&self, way: Way, job: &Job) -> Result<Option<Value>, HandlerError> {
+        let Some(progress) = job.progress.value() else { return Ok(None) };
+        let Some(task) = task_of_progress(progress) else { return Ok(None) };
+        let end = match task_state_of_progress(progress) {
+            TaskState::Open => self.poll(task, way, job).await,
+            TaskState::Stuck => self.poll_once(task, way, job).await,
+            TaskState::Spent => return Ok(None),
+        };
+        match end.map_err(|error| about_task(error, task))? {
+            End::Ready(result) => Ok(Some(result)),
+            End::Spent(_) => Ok(None),
+        }
+    }
+
+    /// Asks once for a task that was not ready in all the time that it had. If it is not ready now, it counts as spent.
+    async fn poll_once(&self, task: &str, way: Way, job: &Job) -> Result<End, HandlerError> {
+        let input = with_task(&job.input, task);
+        let mut reply = self.ask(way, (&self.config.poll, &self.config.poll_reading), &input, job).await?;
+        match &mut reply.said {
+            Said::Value(result) => Ok(End::Ready(result.take())),
+            Said::Code { code, .. } if self.config.codes.is_spent(code) => Ok(End::Spent(reply)),
+            Said::Pending | Said::Unreadable(_) | Said::Unexpected(_) => Ok(End::Spent(reply)),
+            Said::Code { .. } | Said::Status => Err(self.refuse(reply, "poll", Some(task), job).await),
         }
     }
 
@@ -113,7 +145,13 @@ impl SubmitPoll {
                 reply.said = Said::Unexpected(why);
                 Err(self.refuse(reply, "submit", None, job).await)
             }
-            None => Err(self.refuse(reply, "submit", None, job).await),
+            None => {
+                // No task was made as far as is known: the provider may be well again the next time.
+                if let Said::Unexpected(why) = reply.said {
+                    reply.said = Said::Unreadable(why);
+                }
+                Err(self.refuse(reply, "submit", None, job).await)
+            }
         }
     }
 
@@ -136,7 +174,7 @@ impl SubmitPoll {
                 Said::Pending => bad_is_last = false,
                 Said::Unreadable(_) | Said::Unexpected(_) => (bad, bad_is_last) = (Some(reply), true),
                 Said::Code { code, .. } if self.config.codes.is_spent(code) => {
-                    job.progress.note(None).await?;
+                    job.progress.note(Some(progress_of_task_in(task, TaskState::Spent))).await?;
                     return Ok(End::Spent(reply));
                 }
                 Said::Code { .. } | Said::Status => return Err(self.refuse(reply, "poll", Some(task), job).await),
@@ -154,9 +192,19 @@ impl SubmitPoll {
         {
             return error;
         }
+        let state = if self.config.codes.is_spent(OUT_OF_POLLS) { TaskState::Spent } else { TaskState::Stuck };
+        if let Err(error) = job.progress.note(Some(progress_of_task_in(task, state))).await {
+            return error;
+        }
         let secs = (self.config.every * self.config.polls_max).as_secs_f64();
         let message = format!("task {task} timed out: not ready after {} polls in {secs} s", self.config.polls_max);
-        fault::report(Reason::Timeout, "out_of_polls", message, "poll").into()
+        match self.config.codes.knows(OUT_OF_POLLS) {
+            true => {
+                let report = self.config.codes.report(OUT_OF_POLLS);
+                FailureReport { message, stage: Some("poll".to_owned()), ..report }.into()
+            }
+            false => fault::report(Reason::Timeout, OUT_OF_POLLS, message, "poll").into(),
+        }
     }
 
     /// Sends a request and reads the answer. One that is too long or badly packed is an answer that cannot be read.
@@ -209,6 +257,14 @@ impl SubmitPoll {
         let http_status = answer.map(|answer| answer.status.as_u16());
         FailureReport { stage: Some(stage.to_owned()), proxy, http_status, ..report }.into()
     }
+}
+
+/// The same failure, with the provider's task.
+fn about_task(mut error: HandlerError, task: &str) -> HandlerError {
+    if let HandlerError::Failed(report) | HandlerError::Crashed(report) = &mut error {
+        report.task_id = Some(task.to_owned());
+    }
+    error
 }
 
 /// The input of a poll: that of the job, with the task's id.
