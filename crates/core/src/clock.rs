@@ -38,6 +38,9 @@ pub struct ClockSeen {
     pub uptime: Option<Uptime>,
     /// The wait after a jump, while it lasts.
     pub wait: Option<JumpWait>,
+    /// By how much the clock went ahead of the uptime in steps that were too small to be jumps, in milliseconds.
+    #[serde(default)]
+    pub astray_millis: u64,
 }
 
 /// A wait after a jump.
@@ -52,7 +55,7 @@ pub struct JumpWait {
 impl ClockSeen {
     /// Takes in another look; says by how much the clock jumped ahead, if it did.
     pub fn look(seen: Option<Self>, now: Timestamp, uptime: Option<Uptime>) -> (Self, Option<Duration>) {
-        let Some(seen) = seen else { return (Self { at: now, uptime, wait: None }, None) };
+        let Some(seen) = seen else { return (Self { at: now, uptime, wait: None, astray_millis: 0 }, None) };
         let passed = match (&seen.uptime, &uptime) {
             (Some(then), Some(now)) if then.boot == now.boot => {
                 Some(Duration::from_millis(now.millis.saturating_sub(then.millis)))
@@ -60,30 +63,37 @@ impl ClockSeen {
             _ => None,
         };
         let ahead = now.since(seen.at);
-        if ahead.saturating_sub(passed.unwrap_or_default()) > ASTRAY_MAX {
+        // Several small jumps are a large one, if the uptime tells that no time passed.
+        let step = passed.map(|passed| ahead.saturating_sub(passed)).filter(|step| *step > UNEVEN_MAX);
+        let astray_millis = seen.astray_millis.saturating_add(step.map_or(0, millis));
+        let is_jump = ahead.saturating_sub(passed.unwrap_or_default()) > ASTRAY_MAX;
+        if is_jump || astray_millis > millis(ASTRAY_MAX) {
+            let astray_millis = 0;
             if let Some(wait) = seen.wait.and_then(|wait| wait.through_start(seen.uptime.as_ref(), uptime.as_ref())) {
-                return (Self { at: now, uptime, wait: Some(wait) }, None);
+                return (Self { at: now, uptime, wait: Some(wait), astray_millis }, None);
             }
             if let (Some(_), true) = (seen.wait, started_anew(seen.uptime.as_ref(), uptime.as_ref())) {
                 // The wait is over: the time before this start is believed now, the gap is not yet.
                 let wait = JumpWait { before: seen.at, left_millis: millis(WAIT) };
-                return (Self { at: now, uptime, wait: Some(wait) }, Some(ahead));
+                return (Self { at: now, uptime, wait: Some(wait), astray_millis }, Some(ahead));
             }
             // During a wait the older of the two times holds: a clock may be set right in several steps.
-            let before = seen.wait.map_or(seen.at, |wait| wait.before.min(seen.at));
+            let before = seen.at - Duration::from_millis(seen.astray_millis);
+            let before = seen.wait.map_or(before, |wait| wait.before.min(before));
             let wait = JumpWait { before, left_millis: millis(WAIT) };
-            return (Self { at: now, uptime, wait: Some(wait) }, Some(ahead));
+            return (Self { at: now, uptime, wait: Some(wait), astray_millis }, Some(ahead));
         }
         let wait = seen.wait.map(|wait| JumpWait {
             left_millis: wait.left_millis.saturating_sub(millis(passed.unwrap_or(ahead))),
             ..wait
         });
-        (Self { at: now, uptime, wait: wait.filter(|wait| wait.left_millis > 0) }, None)
+        (Self { at: now, uptime, wait: wait.filter(|wait| wait.left_millis > 0), astray_millis }, None)
     }
 
-    /// The time by which things expire: that of the look, or that before a jump.
+    /// The time by which things expire: that of the look, or that before a jump. Small steps ahead are not believed either.
     pub fn expires_by(&self) -> Timestamp {
-        self.wait.map_or(self.at, |wait| wait.before.min(self.at))
+        let steady = self.at - Duration::from_millis(self.astray_millis);
+        self.wait.map_or(steady, |wait| wait.before.min(steady))
     }
 }
 
@@ -236,6 +246,24 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_right_in_two_steps_goes_by_the_time_before_both() {
         assert_eq!(looks(&[(-900 * DAY, None), (-400 * DAY, None), (0, None)]), -900 * DAY);
+    }
+
+    #[test]
+    fn three_jumps_within_seconds_expire_nothing() {
+        for step in [DAY - 3_600, 20 * DAY] {
+            let jumps = (0..4).map(|n| (n * step, up("a", n)));
+            assert!(looks(&jumps.collect::<Vec<_>>()) <= 3, "{step} s each");
+        }
+        let forth_and_back = [(0, up("a", 0)), (20 * DAY, up("a", 1)), (2, up("a", 2)), (20 * DAY, up("a", 3))];
+        assert!(looks(&forth_and_back) <= 3);
+    }
+
+    #[test]
+    fn corrections_of_a_clock_add_up_to_a_wait_of_a_day_at_most() {
+        // A minute ahead each day for years.
+        let days = (0..2_000).map(|day| (day * (DAY + 60), up("a", day * DAY)));
+        let by = looks(&days.collect::<Vec<_>>());
+        assert!(by > 1_997 * DAY, "{} days", by / DAY);
     }
 
     #[test]
