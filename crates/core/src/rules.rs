@@ -78,7 +78,7 @@ impl Rule {
             && self.body.is_none()
     }
 
-    fn matches(&self, report: &FailureReport) -> bool {
+    pub(crate) fn matches(&self, report: &FailureReport) -> bool {
         let status = report.http_status;
         let fits_status =
             self.status.is_empty() || self.status.iter().any(|range| status.is_some_and(|s| range.has(s)));

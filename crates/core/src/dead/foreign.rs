@@ -14,7 +14,7 @@ use super::DeadLetter;
 use crate::failures::{Failure, FailureReport, Reason};
 use crate::ids::{JobId, PipelineName};
 use crate::jobs::{Input, NewJob, ORIGIN_BYTES_MAX, Origin, take_field};
-use crate::rules::{Rule, classify};
+use crate::rules::{Rule, Verdict, classify};
 use crate::secrets::Secrets;
 use crate::tasks::{Identity, identify};
 use crate::time::Timestamp;
@@ -24,6 +24,9 @@ use self::errors::{add_error, add_uncaught, read_error};
 pub use self::fields::Field;
 pub use self::origins::{kept_lost, mask_fields, mask_task};
 use self::origins::{label, mask_details};
+
+/// Words of a message that are looked at for a code.
+const WORDS_WITH_CODE: usize = 20;
 
 /// The most that is kept of a message, and of a stack trace, in characters.
 const MESSAGE_MAX: usize = 20_000;
@@ -42,6 +45,8 @@ pub struct Reading {
     pub key: Vec<String>,
     /// The pipeline's own rules.
     pub rules: Vec<Rule>,
+    /// What codes of providers mean where no rule says anything else: each rule names a code.
+    pub codes: Vec<Rule>,
     /// What is masked in what is told of failures.
     pub secrets: Secrets,
     /// Whether what looks secret stays where everything that tells nothing of the failure is the input.
@@ -66,6 +71,7 @@ impl Reading {
     pub fn read(&self, mut object: Input, now: Timestamp) -> Result<ForeignLetter, String> {
         let attempts = self.attempts(&mut object)?;
         let (mut report, error) = self.report(&mut object, attempts.told.last())?;
+        report.reason = self.explicit_reason(&mut object)?.or(report.reason);
         let time = self.take(&mut object, Field::Time).filter(|(_, value)| !is_nothing(value));
         let died_at = time.map(|(name, value)| time_of(&value).ok_or_else(|| not_a_time(&name, &value))).transpose()?;
         let died_at = died_at.or_else(|| attempts.told.last()?.at);
@@ -80,6 +86,32 @@ impl Reading {
         let target = target.or_else(|| self.target.clone()).or(own.target);
         let letter = self.letter((own.input, key, target), beside.origin, &report, (died_at.unwrap_or(now), attempts));
         Ok(ForeignLetter { letter, dated: died_at.is_some(), masked })
+    }
+
+    /// Takes the reason that stands beside an input. One that is not known is refused: it would be taken for something else.
+    fn explicit_reason(&self, object: &mut Input) -> Result<Option<Reason>, String> {
+        let is_named = |name: &str| self.named.iter().any(|(field, known)| *field == Field::Input && known == name);
+        if !object.keys().any(|name| Field::Input.usual().contains(&name.as_str()) || is_named(name)) {
+            return Ok(None);
+        }
+        match object.remove("reason") {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => text.parse().map(Some).map_err(|why| format!("its reason: {why}")),
+            Some(other) => Err(format!("its reason is {}, which is no text", brief(&other))),
+        }
+    }
+
+    /// Decides what a failure means: by the pipeline's rules, by what is told of it, by the codes of providers, or as ever.
+    fn verdict(&self, report: &FailureReport) -> Verdict {
+        let is_decided = report.reason.is_some() || self.rules.iter().any(|rule| rule.matches(report));
+        classify(if is_decided { &self.rules } else { &self.codes }, report)
+    }
+
+    /// Finds a code of a provider in a message, if there is one.
+    fn code_in(&self, message: &str) -> Option<String> {
+        let words = message.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).take(WORDS_WITH_CODE);
+        let is_code = |word: &&str| self.codes.iter().any(|rule| rule.code.iter().any(|code| code == word));
+        words.filter(|word| word.contains('_')).find(is_code).map(str::to_owned)
     }
 
     /// By what a run of the same task would know it.
@@ -145,6 +177,9 @@ impl Reading {
         or(&mut report.stack, self.stack(object)?);
         or(&mut report.proxy, self.text(object, Field::Proxy)?.map(|proxy| label(&proxy)));
         report.http_status = self.status(object)?.or(report.http_status);
+        if report.code.is_none() {
+            report.code = self.code_in(&report.message);
+        }
         if report.code.is_none() && report.error_type.is_none() {
             add_uncaught(&mut report);
         }
@@ -227,7 +262,7 @@ impl Reading {
         report: &FailureReport,
         (died_at, attempts): (Timestamp, Attempts),
     ) -> DeadLetter {
-        let verdict = classify(&self.rules, report);
+        let verdict = self.verdict(report);
         let count = attempts.count;
         let failures = self.failures((report, verdict.reason), (died_at, attempts));
         DeadLetter {
@@ -271,7 +306,7 @@ impl Reading {
         let mut told = attempts.told;
         told.pop_if(|last| last.report.message == report.message);
         let of = |told: Told| {
-            let reason = classify(&self.rules, &told.report).reason;
+            let reason = self.verdict(&told.report).reason;
             Self::failure(&told.report, reason, (told.at.unwrap_or(died_at).min(died_at), told.number))
         };
         let last = Self::failure(report, reason, (died_at, attempts.count));

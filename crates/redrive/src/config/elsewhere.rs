@@ -6,10 +6,12 @@ use redrive_core::dead::foreign::Reading;
 use redrive_core::failures::FailureReport;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::Input;
+use redrive_core::rules::Rule;
 
-use super::{ConfigError, Overrides, Setting, with_vault};
+use super::{ConfigError, Overrides, Setting, read_codes, with_vault};
 use crate::Pipeline;
 use crate::handler::Elsewhere;
+use crate::handler::submit_poll::codes::Codes;
 use crate::pipeline::tracked_in;
 use crate::sink::JsonLines;
 use crate::vault::Vault;
@@ -40,8 +42,19 @@ impl Setting {
             target: self.fixed_target(&pipeline),
             key: self.key_fields(&pipeline),
             rules: self.policy(&pipeline).rules,
+            codes: self.code_rules(&pipeline),
             secrets: self.secrets(&pipeline),
             pipeline,
+        }
+    }
+
+    /// What codes mean: by the table of the pipeline, or by those that ship if it has none. A table that cannot be read says nothing
+    /// here; who works on the pipeline is told.
+    fn code_rules(&self, pipeline: &PipelineName) -> Vec<Rule> {
+        let named = self.config.pipeline.get(pipeline).and_then(|config| config.polling.codes.as_deref());
+        match named {
+            Some(name) => read_codes(name).map(|codes| codes.rules()).unwrap_or_default(),
+            None => Codes::built_in_names().filter_map(Codes::built_in).flat_map(|codes| codes.rules()).collect(),
         }
     }
 

@@ -216,6 +216,7 @@ mod tests {
             target: None,
             key: Vec::new(),
             rules: Vec::new(),
+            codes: Vec::new(),
             secrets: Default::default(),
             keep_secrets: false,
             told: Default::default(),

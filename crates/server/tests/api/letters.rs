@@ -30,6 +30,22 @@ async fn the_least_letter_is_classified_and_grouped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn codes_of_providers_are_understood_by_the_tables_that_ship_or_by_that_of_the_pipeline() {
+    let server = Running::with(
+        "[pipeline.own]\nhandler = \"remote\"\n[[pipeline.own.rule]]\ncode = [\"ERROR_CAPTCHA_UNSOLVABLE\"]\nreason = \"rejected_input\"\n",
+    )
+    .await;
+    for (pipeline, reason) in [("solver", "unsolvable"), ("own", "rejected_input")] {
+        for told in [json!({ "code": "ERROR_CAPTCHA_UNSOLVABLE" }), json!({ "message": "ERROR_CAPTCHA_UNSOLVABLE" })] {
+            let mut letter = json!({ "pipeline": pipeline, "input": { "n": told.to_string() }, "message": "no" });
+            letter.as_object_mut().expect("an object").extend(told.as_object().expect("an object").clone());
+            let id = report(&server, json!([letter])).await[0]["id"].as_str().expect("an id").to_owned();
+            assert_eq!(server.get(&format!("/letters/{id}")).await.ok()["reason"], reason, "{letter}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_in_one_letter_is_said_for_that_one() {
     let server = Running::start().await;
     let good = |n: u32| json!({ "pipeline": "shop", "input": { "n": n }, "message": "no" });

@@ -15,6 +15,7 @@ fn reading(named: &[(Field, &str)]) -> Reading {
         target: None,
         key: Vec::new(),
         rules: Vec::new(),
+        codes: Vec::new(),
         secrets: Secrets::default(),
         keep_secrets: false,
         told: FailureReport::default(),
@@ -308,4 +309,42 @@ fn a_status_may_have_its_words_and_a_time_be_that_of_ctime() {
     assert_eq!(time_of(&json!("Fri Nov  6 02:14:00 2026")), time_of(&json!("2026-11-06T02:14:00Z")));
     let letter = read(json!({"error": "x", "status": "4 were tried"})).letter;
     assert_eq!((letter.http_status, &letter.input["status"]), (None, &json!("4 were tried")));
+}
+
+/// What a code of a provider means, as a table has it.
+fn with_codes() -> Reading {
+    let unsolvable = Rule { code: vec!["ERROR_CAPTCHA_UNSOLVABLE".into()], ..Rule::for_reason(Reason::Unsolvable) };
+    Reading { codes: vec![unsolvable], ..reading(&[]) }
+}
+
+#[test]
+fn codes_of_providers_are_understood_as_a_field_and_in_a_message() {
+    for told in [
+        json!({"sitekey": "6Lc", "error": "ERROR_CAPTCHA_UNSOLVABLE"}),
+        json!({"sitekey": "6Lc", "error": "task 7 failed: ERROR_CAPTCHA_UNSOLVABLE (3 attempts)"}),
+        json!({"sitekey": "6Lc", "error": "it failed", "code": "ERROR_CAPTCHA_UNSOLVABLE"}),
+    ] {
+        let letter = read_by(&with_codes(), told.clone()).expect("a letter").letter;
+        assert_eq!(
+            (letter.reason, letter.code.as_deref()),
+            (Reason::Unsolvable, Some("ERROR_CAPTCHA_UNSOLVABLE")),
+            "{told}"
+        );
+    }
+    let own = Rule { code: vec!["ERROR_CAPTCHA_UNSOLVABLE".into()], ..Rule::for_reason(Reason::RejectedInput) };
+    let reading = Reading { rules: vec![own], ..with_codes() };
+    let letter = read_by(&reading, json!({"n": 1, "error": "ERROR_CAPTCHA_UNSOLVABLE"})).expect("a letter").letter;
+    assert_eq!(letter.reason, Reason::RejectedInput, "the pipeline's own rules come first");
+}
+
+#[test]
+fn a_reason_beside_an_input_is_taken_or_refused() {
+    let told = |reason: Value| json!({"input": {"n": 1}, "error": "ERROR_CAPTCHA_UNSOLVABLE", "reason": reason});
+    let letter = read_by(&with_codes(), told(json!("timeout"))).expect("a letter").letter;
+    assert_eq!(letter.reason, Reason::Timeout);
+    let why = read_by(&with_codes(), told(json!("tired"))).expect_err("there is no such reason");
+    assert!(why.contains("its reason") && why.contains("tired"), "{why}");
+    read_by(&with_codes(), told(json!(7))).expect_err("that is no text");
+    let flat = read(json!({"n": 1, "error": "no", "reason": "tired"})).letter;
+    assert_eq!(flat.input["reason"], "tired", "without an input it is a part of it");
 }

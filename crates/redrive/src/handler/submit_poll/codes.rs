@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use redrive_core::dead::Gate;
 use redrive_core::failures::{Disposition, FailureReport, Reason};
+use redrive_core::rules::Rule;
 use serde::{Deserialize, Serialize};
 
 /// The tables that ship with Redrive: name, whose codes they have, and the table.
@@ -78,6 +79,17 @@ impl Codes {
     /// The codes and what each means, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Meaning)> {
         self.0.iter().map(|(code, meaning)| (code.as_str(), meaning))
+    }
+
+    /// Returns the table as rules, one for each code.
+    pub fn rules(&self) -> Vec<Rule> {
+        let rule = |(code, meaning): (&String, &Meaning)| Rule {
+            code: vec![code.clone()],
+            disposition: meaning.disposition,
+            gate: meaning.gate,
+            ..Rule::for_reason(meaning.reason)
+        };
+        self.0.iter().map(rule).collect()
     }
 
     /// Returns whether the table has a code.
