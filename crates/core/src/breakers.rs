@@ -240,6 +240,11 @@ impl Breaker {
         }
     }
 
+    /// Returns whether its jobs wait because the target fails, and not because a person or a rule has them wait.
+    pub const fn awaits_recovery(&self) -> bool {
+        self.waits_from.is_some() && self.held_by.is_none()
+    }
+
     /// Since when jobs wait for what [`Self::explained`] says: a person may have held it long after it opened.
     pub fn waits_since(&self) -> Timestamp {
         let own = self.held_by.is_none().then_some(self.opened_at).flatten();

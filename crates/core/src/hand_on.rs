@@ -153,12 +153,12 @@ pub fn take_apart(answer: Value) -> Result<(Value, Vec<HandedOn>), String> {
 }
 
 fn read_jobs(jobs: Value) -> Result<Vec<HandedOn>, String> {
-    let Value::Array(jobs) = jobs else { return Err("\"enqueue\" is not a list of tasks".to_owned()) };
+    let Value::Array(jobs) = jobs else { return Err("enqueue is not a list of tasks".to_owned()) };
     let read = |(index, job): (usize, Value)| {
         if !job.is_object() {
-            return Err(format!("task {index} of \"enqueue\" is not an object with an \"input\""));
+            return Err(format!("enqueue[{index}] is not an object with an input"));
         }
-        serde_json::from_value(job).map_err(|error| format!("task {index} of \"enqueue\" cannot be read: {error}"))
+        serde_json::from_value(job).map_err(|error| format!("enqueue[{index}] cannot be read: {error}"))
     };
     jobs.into_iter().enumerate().map(read).collect()
 }
@@ -273,9 +273,9 @@ mod tests {
     #[test]
     fn jobs_that_cannot_be_read_are_named_by_their_index() {
         for (jobs, named) in [
-            (json!([{"input": {}}, {"input": 3}]), "task 1"),
-            (json!([{"input": {}}, "b"]), "task 1"),
-            (json!([[{}]]), "task 0"),
+            (json!([{"input": {}}, {"input": 3}]), "enqueue[1]"),
+            (json!([{"input": {}}, "b"]), "enqueue[1]"),
+            (json!([[{}]]), "enqueue[0]"),
             (json!([{"input": {}, "pipelin": "x"}]), "pipelin"),
             (json!("tomorrow"), "not a list"),
             (json!(null), "not a list"),

@@ -27,6 +27,21 @@ pub struct JobResult {
     pub input: Input,
     /// What its handler gave.
     pub result: Value,
+    /// What it printed before its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+}
+
+/// The most that is kept of what a job printed before its result, in bytes: the end of it.
+const LOG_BYTES_MAX: usize = 16 * 1024;
+
+/// Returns the end of what a job printed before its result, as much as is kept.
+pub fn log_end(mut log: String) -> String {
+    let mut begin = log.len().saturating_sub(LOG_BYTES_MAX);
+    while !log.is_char_boundary(begin) {
+        begin += 1;
+    }
+    log.split_off(begin)
 }
 
 /// What is written of a result.
@@ -55,6 +70,17 @@ impl JobResult {
         Ok(Some(escape_json(&text).into_owned()))
     }
 
+    /// Makes what is nested too deep to be read again the text of its JSON.
+    pub fn shallow(mut self) -> Self {
+        if depth(&self.result) > DEPTH_MAX {
+            self.result = Value::String(self.result.to_string());
+        }
+        for (_, value) in self.input.iter_mut().filter(|(_, value)| depth(value) > DEPTH_MAX) {
+            *value = Value::String(value.to_string());
+        }
+        self
+    }
+
     /// Masks secrets in the input and in the result. What the job is known by stays.
     pub fn masked(mut self, secrets: &Secrets) -> Self {
         mask_task(&mut self.input, secrets, &[]);
@@ -62,7 +88,19 @@ impl JobResult {
             Value::Object(fields) => drop(mask_task(fields, secrets, &[])),
             result => secrets.mask_json(result),
         }
+        self.log = self.log.map(|log| secrets.mask(&log));
         self
+    }
+}
+
+/// The deepest nesting that is kept as it is. JSON is read to a depth of 127, and a kept result is a part of a line.
+const DEPTH_MAX: usize = 100;
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
     }
 }
 
@@ -98,6 +136,25 @@ pub fn is_empty(result: &Value) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn results_of_any_depth_can_be_read_again() {
+        for depth in [1, 100, 101, 126, 127] {
+            let text = "[".repeat(depth) + &"]".repeat(depth);
+            let result = JobResult {
+                id: JobId::from_bytes([7; 16]),
+                pipeline: "p".parse().expect("a name"),
+                round: None,
+                key: None,
+                input: Input::from_iter([("n".to_owned(), serde_json::from_str(&text).expect("JSON"))]),
+                result: serde_json::from_str(&text).expect("JSON"),
+                log: None,
+            };
+            let line = result.shallow().line(ResultForm::Whole).expect("JSON").expect("a line");
+            let read: JobResult = serde_json::from_str(&line).expect("it can be read");
+            assert!(read.result == text || read.result.to_string() == text, "{depth}");
+        }
+    }
 
     #[test]
     fn nothing_is_told_from_something() {

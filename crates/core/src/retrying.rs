@@ -33,7 +33,7 @@ pub struct RetryingView {
     pub targets: Vec<String>,
     /// How many other targets are on hold.
     pub more_targets: u64,
-    /// Queued jobs that have failed before.
+    /// Queued jobs of targets on hold that have failed before, as far as they were read.
     pub jobs: u64,
     /// Whether not all of these jobs were read. The counts of causes are then a lower bound.
     pub at_least: bool,
@@ -66,15 +66,19 @@ pub struct RetryingCause {
 }
 
 impl RetryingView {
-    /// Groups the jobs that were read of `all` that wait. `targets` are all that are on hold, with the number of jobs that wait.
-    pub fn new(pipeline: PipelineName, mut targets: Vec<(String, u64)>, jobs: &[RetryingJob], all: u64) -> Self {
+    /// Groups the jobs that were read of `all` that wait, as far as their target is on hold: to close its breaker helps no others.
+    /// `targets` are all that are on hold, with the number of jobs that wait.
+    pub fn new(pipeline: PipelineName, mut targets: Vec<(String, u64)>, read: Vec<RetryingJob>, all: u64) -> Self {
         targets.sort_by_key(|(_, waiting)| std::cmp::Reverse(*waiting));
-        let (mut causes, at_least) = (by_cause(&pipeline, jobs), (jobs.len() as u64) < all);
+        let at_least = (read.len() as u64) < all;
+        let is_held = |job: &RetryingJob| targets.iter().any(|(target, _)| job.target.as_ref() == Some(target));
+        let jobs: Vec<_> = read.into_iter().filter(is_held).collect();
+        let mut causes = by_cause(&pipeline, &jobs);
         let more = |all: usize, max: usize| all.saturating_sub(max) as u64;
         let (more_targets, more_causes) = (more(targets.len(), TARGETS_MAX), more(causes.len(), CAUSES_MAX));
         causes.truncate(CAUSES_MAX);
         let targets = targets.into_iter().take(TARGETS_MAX).map(|(target, _)| target).collect();
-        Self { pipeline, targets, more_targets, jobs: all, at_least, causes, more_causes }
+        Self { pipeline, targets, more_targets, jobs: jobs.len() as u64, at_least, causes, more_causes }
     }
 
     /// Returns a line for each of at most `max` causes, and one for the rest: `139 × AttributeError scrape.py:12: …`.
@@ -85,9 +89,6 @@ impl RetryingView {
         let more = self.more_causes + self.causes.len().saturating_sub(max) as u64;
         if more > 0 {
             lines.push(format!("{more} more {}", if more == 1 { "cause" } else { "causes" }));
-        }
-        if self.causes.is_empty() && self.jobs > 0 {
-            lines.push(format!("{} tasks", self.jobs));
         }
         lines
     }

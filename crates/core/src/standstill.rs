@@ -14,6 +14,8 @@ pub struct Standstill {
     pub running: u64,
     /// Queued jobs that breakers hold.
     pub held: u64,
+    /// Whether some of them wait because their target fails. These are waited for as long as the caller said.
+    pub awaits_target: bool,
     /// When the next job may be leased, probes of breakers included.
     pub next_due: Option<Timestamp>,
     /// Whether people have the pipeline rest: it may go on at any time, and nobody knows when.
@@ -24,7 +26,7 @@ impl Standstill {
     /// Whether to stop waiting. Probes that fail do not count: a target that stays away would be waited for without end, and so would
     /// one whose probes are always between two attempts.
     pub fn is_in_vain(&self, max_wait: Duration, now: Timestamp) -> bool {
-        let none_due = !self.paused && self.next_due.is_none_or(|due| due > now + max_wait);
+        let none_due = !self.paused && !self.awaits_target && self.next_due.is_none_or(|due| due > now + max_wait);
         let held_too_long = (self.held > 0 || self.paused) && now.since(self.settled_at) >= max_wait;
         self.running == 0 && (none_due || held_too_long)
     }
@@ -41,7 +43,8 @@ mod tests {
     }
 
     fn held(next_due: i64) -> Standstill {
-        Standstill { settled_at: at(0), running: 0, held: 3, next_due: Some(at(next_due)), paused: false }
+        let (settled_at, next_due) = (at(0), Some(at(next_due)));
+        Standstill { settled_at, running: 0, held: 3, awaits_target: false, next_due, paused: false }
     }
 
     #[test]
@@ -57,6 +60,12 @@ mod tests {
         assert!(held(3_600).is_in_vain(MAX, at(1)));
         assert!(Standstill { held: 0, ..held(3_600) }.is_in_vain(MAX, at(1)));
         assert!(Standstill { next_due: None, ..held(0) }.is_in_vain(MAX, at(1)));
+    }
+
+    #[test]
+    fn a_target_that_fails_is_waited_for_though_its_next_probe_comes_later() {
+        let awaits = Standstill { awaits_target: true, ..held(3_600) };
+        assert!(!awaits.is_in_vain(MAX, at(599)) && awaits.is_in_vain(MAX, at(600)));
     }
 
     #[test]

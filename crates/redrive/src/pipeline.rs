@@ -287,7 +287,7 @@ impl Pipeline {
             return None;
         }
         let secrets = self.handler.secrets().cloned().unwrap_or_default();
-        let line = result.clone().masked(&secrets).line(ResultForm::Whole);
+        let line = result.clone().shallow().masked(&secrets).line(ResultForm::Whole);
         line.ok().flatten().map(Into::into)
     }
 

@@ -35,7 +35,8 @@ impl Redrive {
         for (pipeline, targets) in held {
             let limit = u32::try_from(limit).unwrap_or(u32::MAX);
             let found = self.store.retrying_jobs(ListRetrying { pipeline: pipeline.clone(), limit }).await?;
-            views.push(RetryingView::new(pipeline.clone(), targets, &found.jobs, found.all));
+            let view = RetryingView::new(pipeline.clone(), targets, found.jobs, found.all);
+            views.extend(Some(view).filter(|view| view.jobs > 0));
         }
         Ok(views)
     }

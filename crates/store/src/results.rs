@@ -8,7 +8,6 @@ use redrive_core::ledger::KeptResults;
 use redrive_core::results::JobResult;
 use redrive_core::time::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::contract::{ForgetResults, ListResults, Page};
 use crate::error::StoreError;
@@ -72,14 +71,14 @@ fn unpack<R: Columns>(row: &R, column: usize) -> Result<String, R::Fault> {
 }
 
 /// Finds the result of a job among the lines of a row, which are in its first column.
-pub(crate) fn find<R: Columns>(row: &R, job: JobId) -> Result<Option<Value>, R::Fault> {
+pub(crate) fn find<R: Columns>(row: &R, job: JobId) -> Result<Option<JobResult>, R::Fault> {
     #[derive(Deserialize)]
     struct Id {
         id: JobId,
     }
     for line in unpack(row, 0)?.lines() {
         if parsed_json::<Id, R>(line, 0)?.id == job {
-            return Ok(Some(parsed_json::<JobResult, R>(line, 0)?.result));
+            return parsed_json::<JobResult, R>(line, 0).map(Some);
         }
     }
     Ok(None)

@@ -52,7 +52,11 @@ pub fn written(
     file: Option<&ResultsFile>,
     sink: impl Sink + 'static,
 ) -> Pipeline {
-    let pipeline = match file.filter(|file| file.path.is_file()) {
+    // Standard output may be a file, and is another one the next time.
+    let is_own =
+        |path: &Path| ["/dev/std", "/dev/fd/", "/proc/"].iter().any(|own| path.to_string_lossy().starts_with(own));
+    let is_kept = |file: &&ResultsFile| file.path.is_file() && !is_own(&file.path);
+    let pipeline = match file.filter(is_kept) {
         Some(file) => pipeline.results_to(file.clone()),
         None => pipeline,
     };

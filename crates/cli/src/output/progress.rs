@@ -230,14 +230,23 @@ fn sink(file: Option<JsonLines>, form: ResultForm) -> Box<dyn Sink> {
 
 #[cfg(test)]
 mod tests {
+    use redrive_core::failures::{Failure, FailureReport, Reason};
+    use redrive_core::ids::JobId;
+    use redrive_core::retrying::RetryingJob;
+    use redrive_core::time::Timestamp;
+
     use super::*;
 
     #[test]
     fn a_plain_line_is_followed_by_what_is_retried_and_the_command_only_while_a_target_is_on_hold() {
         let shown = Shown { done: 2, dead: 0, retrying: 4, rate: 1.0, held: None, runs: None, silent: None };
         let name = "shop".parse().expect("a name");
-        let view = RetryingView::new(name, vec![("shop.example".to_owned(), 9)], &[], 4);
-        let told = "progress: 2/9  4 retrying  1.0/s  2 done\nretrying: 4 tasks\n    redrive breaker close shop.example --pipeline shop";
+        let failure =
+            Failure::told(&FailureReport::message("no price"), Reason::HandlerError, Timestamp::from_millis(0));
+        let target = "shop.example".to_owned();
+        let job = RetryingJob { id: JobId::from_bytes([0; 16]), target: Some(target.clone()), failure };
+        let view = RetryingView::new(name, vec![(target, 9)], vec![job], 1);
+        let told = "progress: 2/9  4 retrying  1.0/s  2 done\nretrying: 1 × handler_error: no price\n    redrive breaker close shop.example --pipeline shop";
         assert_eq!(plain((2, 9), &shown, Some(&view)), told);
         assert_eq!(plain((2, 9), &shown, None), told.lines().next().expect("a line"));
     }

@@ -92,7 +92,7 @@ mod tests {
     fn view(targets: &[&str], more_targets: u64) -> RetryingView {
         let targets = targets.iter().map(|target| (*target).to_owned()).collect();
         let pipeline = "shop".parse().expect("a name");
-        let nothing = RetryingView::new(pipeline, Vec::new(), &[], 12);
+        let nothing = RetryingView::new(pipeline, Vec::new(), Vec::new(), 12);
         RetryingView { targets, more_targets, ..nothing }
     }
 

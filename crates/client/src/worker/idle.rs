@@ -105,9 +105,11 @@ impl Lane {
         targets.retain(|breaker| breaker.pipeline == name && breaker.held > 0);
         let queued = u64::try_from(ledger.open_by_itself()).unwrap_or(0);
         let held = targets.iter().map(|breaker| breaker.held).sum();
+        let awaits_target = targets.iter().any(|view| view.breaker.awaits_recovery());
         let running = u64::try_from(ledger.leased).unwrap_or(0);
         let (next_due, paused) = (self.next_due, status.pauses.get(&name).cloned());
-        let stands = Standstill { settled_at: self.moved_at, running, held, next_due, paused: paused.is_some() };
+        let (settled_at, is_paused) = (self.moved_at, paused.is_some());
+        let stands = Standstill { settled_at, running, held, awaits_target, next_due, paused: is_paused };
         // The last lease may have asked before this came: what it said of the next job is not to be believed.
         let is_in_vain = stands.is_in_vain(max_wait, now) && before == Some(ledger);
         is_in_vain.then_some(Waited { pipeline: name, queued, since: self.moved_at, next_due, targets, paused })

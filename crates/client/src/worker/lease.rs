@@ -82,7 +82,7 @@ pub(super) async fn give_up(shared: &Shared, pipeline: &PipelineName) -> Result<
     struct Answer {
         letters: Vec<JobId>,
     }
-    let asked = json!({ "worker": shared.id, "pipeline": pipeline });
+    let asked = json!({ "worker": shared.id, "pipeline": pipeline, "runs": shared.runs });
     let answer: Answer = shared.server.post(&["leases", "give-up"]).body(&asked)?.read().await?;
     Ok(answer.letters)
 }

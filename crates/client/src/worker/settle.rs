@@ -24,7 +24,7 @@ const BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// How long who hurries waits for a server that is away.
-pub(super) const LAST_MOMENT: Duration = Duration::from_secs(3);
+pub(super) const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 struct Answer {
@@ -80,6 +80,7 @@ async fn write(pipeline: &Pipeline, ended: &mut [Attempted]) -> Result<(), Error
             key: job.key.clone(),
             input: job.input.clone(),
             result,
+            log: attempted.log.clone(),
         })
     };
     let results: Vec<JobResult> = done.filter_map(result).collect();
@@ -201,7 +202,7 @@ impl Shared {
 impl Brought {
     /// How a job ended, as a server takes it. It does not write a result to its own file that was written here.
     async fn of(shared: &Shared, pipeline: &Pipeline, attempted: Attempted) -> Result<Self, Error> {
-        let Attempted { job, outcome, result, handed_on, payload, only_good, duration, dies, .. } = attempted;
+        let Attempted { job, outcome, result, log, handed_on, payload, only_good, duration, dies, .. } = attempted;
         let receiver = |handed: &HandedOn| handed.pipeline.clone().unwrap_or_else(|| pipeline.name().clone());
         let is_done = outcome == Outcome::Done;
         let (verdict, failure) = match outcome {
@@ -220,6 +221,9 @@ impl Brought {
         }
         if let Some(result) = result.filter(|result| is_done && is_sendable(result)) {
             body["result"] = result;
+            if let Some(log) = log.filter(|_| !shared.is_try()) {
+                body["log"] = log.into();
+            }
             // Of a try nothing is written here: what a letter would come to is shown there.
             if !shared.is_try() && pipeline.has_results_file() {
                 body["written"] = true.into();

@@ -27,7 +27,7 @@ fn answered(n: u128, status: u16) -> RetryingJob {
 
 fn view(targets: &[(&str, u64)], jobs: &[RetryingJob], all: u64) -> RetryingView {
     let targets = targets.iter().map(|(target, waiting)| ((*target).to_owned(), *waiting)).collect();
-    RetryingView::new("shop".parse().expect("a name"), targets, jobs, all)
+    RetryingView::new("shop".parse().expect("a name"), targets, jobs.to_vec(), all)
 }
 
 #[test]
@@ -53,12 +53,21 @@ fn counts_are_a_lower_bound_if_not_all_jobs_were_read() {
 #[test]
 fn causes_and_targets_are_bounded_and_the_rest_is_counted() {
     let jobs: Vec<_> = (0..9).map(|n| answered(u128::from(n), 500 + n)).collect();
-    let targets = [("a", 1), ("b", 9), ("c", 3), ("d", 2), ("e", 0)];
+    let targets = [("a", 1), ("shop.example", 9), ("c", 3), ("d", 2), ("e", 0)];
     let view = view(&targets, &jobs, 9);
-    assert_eq!((view.targets.as_slice(), view.more_targets), (["b", "c", "d"].map(str::to_owned).as_slice(), 2));
+    assert_eq!(
+        (view.targets.as_slice(), view.more_targets),
+        (["shop.example", "c", "d"].map(str::to_owned).as_slice(), 2)
+    );
     assert_eq!((view.causes.len(), view.more_causes), (5, 4));
     assert_eq!(view.lines(2).last().map(String::as_str), Some("7 more causes"));
     assert_eq!(view.lines(2).len(), 3);
+}
+
+#[test]
+fn failures_of_targets_that_answer_are_left_out() {
+    let view = view(&[("other.example", 4)], &[crash(1), crash(2)], 2);
+    assert_eq!((view.jobs, view.lines(3).len()), (0, 0), "to close that breaker does not help them");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use redrive_core::breakers::Overdue;
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::settlements::{Ending, Settlement, give_up};
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs, Only, SettleJobs, Settled};
+use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs, Only, SettleJobs, Settled, WorkerView};
 
 use super::{Breakers, TURNS_MAX};
 use crate::engine::Redrive;
@@ -48,6 +48,13 @@ impl Breakers {
 }
 
 impl Redrive {
+    /// Returns whether no other worker works on a pipeline.
+    pub(crate) async fn is_last_on(&self, pipeline: &PipelineName, worker: WorkerId) -> Result<bool, Error> {
+        let workers = self.store.list_workers().await?;
+        let works = |other: &WorkerView| other.runs.iter().any(|runs| runs.pipeline == *pipeline);
+        Ok(!workers.iter().any(|other| other.alive && other.id != worker && works(other)))
+    }
+
     /// Makes letters of some of the jobs of a lane that have waited for their target for longer than this, since a time at the earliest.
     pub(crate) async fn give_up_waiting(
         &self,
@@ -115,8 +122,10 @@ impl Redrive {
         }
         let (rules, now) = (self.known_rules().await, self.now());
         let ending = Ending { at: now, duration: None, worker: None, chance: 0.0 };
-        let settlements: Vec<_> =
-            leased.jobs.iter().map(|job| Settlement::new(job, give_up(job, &overdue.last, ending), &rules)).collect();
+        let settlements =
+            leased.jobs.iter().map(|job| Settlement::new(job, give_up(job, &overdue.last, ending), &rules));
+        // With the definition that they waited for: a retry finds its command by it.
+        let settlements: Vec<_> = settlements.map(|settlement| settlement.tried_with(pipeline.definition())).collect();
         let params =
             SettleJobs { settlements: settlements.clone(), worker, breakers: Vec::new(), keep_late: false, now };
         let answers = self.settle(&pipeline.policy().breaker, params).await?;

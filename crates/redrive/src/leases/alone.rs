@@ -62,6 +62,7 @@ impl EndedJob {
             lease,
             outcome: Outcome::Returned,
             result: None,
+            log: None,
             is_written: false,
             handed_on: Vec::new(),
             payload: None,

@@ -60,6 +60,8 @@ pub struct EndedJob {
     pub outcome: Outcome,
     /// What came out of it, if it is done.
     pub result: Option<Value>,
+    /// What it printed before its result.
+    pub log: Option<String>,
     /// Whether the worker has written the result where it belongs, so that only the store is to keep it.
     pub is_written: bool,
     /// The jobs that it hands on, if it is done.
@@ -75,8 +77,8 @@ impl EndedJob {
     fn overdue(lease: Lease, deadline: Duration, now: Timestamp) -> Self {
         let report = FailureReport::new(Reason::Timeout, format!("no result after {deadline:?}")).with_code("deadline");
         let (outcome, duration) = (Outcome::Failed(report), Some(now.since(leased_at(&lease))));
-        let (result, is_written, handed_on) = (None, false, Vec::new());
-        Self { lease, outcome, result, is_written, handed_on, payload: None, duration }
+        let (result, log, is_written, handed_on) = (None, None, false, Vec::new());
+        Self { lease, outcome, result, log, is_written, handed_on, payload: None, duration }
     }
 }
 
@@ -220,9 +222,9 @@ impl RemoteWorker {
     }
 
     /// Makes letters of some of the jobs of a pipeline's queue that wait for a target that stays away, for who waits for it no longer; none
-    /// of pipelines whose jobs wait for ever. Says which: there may be more unless there are none.
+    /// of pipelines whose jobs wait for ever, or that another worker works on. Says which: there may be more unless there are none.
     pub async fn give_up_waiting(&self, pipeline: &Pipeline) -> Result<Vec<JobId>, Error> {
-        if pipeline.policy.breaker.hold_max.is_none() {
+        if pipeline.policy.breaker.hold_max.is_none() || !self.redrive.is_last_on(&pipeline.name, self.id).await? {
             return Ok(Vec::new());
         }
         let (lane, limits) = ((pipeline, Lane::Queue), (Duration::ZERO, Timestamp::from_millis(0)));

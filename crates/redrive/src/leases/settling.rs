@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use redrive_core::actors::{Actor, Via};
+use redrive_core::failures::with_sources;
 use redrive_core::good::GoodPage;
 use redrive_core::hand_on::{self, HandedJob};
 use redrive_core::ids::JobId;
 use redrive_core::jobs::{Lease, LeasedJob, Origin};
 use redrive_core::payloads::Payload;
+use redrive_core::results::log_end;
 use redrive_core::secrets::Secrets;
 use redrive_core::settlements::{Decision, Ending, Outcome, Settlement, decide};
 use redrive_core::traffic::Facts;
@@ -59,7 +61,7 @@ impl<'a> Settling<'a> {
 
     /// Keeps what is to be kept of a job, and decides how it ends.
     pub(super) async fn take(&mut self, mut job: LeasedJob, ended: EndedJob) -> Result<(), String> {
-        let EndedJob { outcome, result, is_written, handed_on, payload, duration, .. } = ended;
+        let EndedJob { outcome, result, log, is_written, handed_on, payload, duration, .. } = ended;
         let (redrive, with_result) = (&self.worker.redrive, result.is_some());
         let brought_done = outcome == Outcome::Done;
         let success = brought_done.then(|| Success { result: result.unwrap_or_default(), handed_on, log: None });
@@ -104,7 +106,8 @@ impl<'a> Settling<'a> {
             let (id, pipeline, round) = (job.lease.job, job.pipeline.clone(), job.round.clone());
             // Nobody asks for them after this.
             let (key, input) = (job.key.take(), std::mem::take(&mut job.input));
-            let result = JobResult { id, pipeline, round, key, input, result };
+            let log = log.map(log_end);
+            let result = JobResult { id, pipeline, round, key, input, result, log };
             kept_result = self.pipeline.kept_line(&result);
             if !is_written && self.pipeline.sink.writes() {
                 self.results.push((job.lease, result));
@@ -143,13 +146,19 @@ impl<'a> Settling<'a> {
         }
         let RemoteWorker { redrive, id, host, .. } = self.worker;
         let (leases, results): (Vec<Lease>, Vec<JobResult>) = std::mem::take(&mut self.results).into_iter().unzip();
-        let _turn = redrive.turns.take(leases.clone()).await;
+        let _turn = redrive.turns.take(self.jobs.iter().map(|taken| taken.job.lease).collect()).await;
         if !results.is_empty() {
             // What another request settled meanwhile was written by that one.
             let held: HashSet<JobId> =
                 redrive.store.leased(leases).await?.into_iter().map(|job| job.lease.job).collect();
             let results: Vec<_> = results.into_iter().filter(|result| held.contains(&result.id)).collect();
-            self.pipeline.sink.write(&results).await?;
+            match self.pipeline.sink.write(&results).await {
+                // The lease holds: whoever has it brings the job again.
+                Err(error @ Error::Sink { .. }) => {
+                    return Ok(vec![BroughtBack::Unkept(with_sources(&error)); self.jobs.len()]);
+                }
+                written => written?,
+            }
         }
         // Known by their keys: those of a settlement that is repeated are not taken in twice.
         redrive.withhold(self.withheld, &Actor::new(host, Via::Automatic)).await?;

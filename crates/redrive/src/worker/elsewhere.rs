@@ -10,6 +10,7 @@ use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::hand_on::HandedOn;
 use redrive_core::ids::WorkerId;
 use redrive_core::jobs::LeasedJob;
+use redrive_core::results::log_end;
 use redrive_core::settlements::{Destination, Ending, Outcome, decide};
 use redrive_core::time::Timestamp;
 use serde_json::Value;
@@ -43,6 +44,8 @@ pub struct Attempted {
     pub outcome: Outcome,
     /// Its result, if it is done.
     pub result: Option<Value>,
+    /// What it printed before its result.
+    pub log: Option<String>,
     /// The jobs that it hands on, if it is done.
     pub handed_on: Vec<HandedOn>,
     /// What it worked on, as evidence, if it is to be kept.
@@ -66,6 +69,7 @@ impl Attempted {
             job,
             outcome,
             result,
+            log: None,
             handed_on: Vec::new(),
             payload,
             only_good: false,
@@ -131,6 +135,7 @@ pub async fn attempt(
         }
     };
     let raw = success.as_ref().map(|success| success.handed_on.clone()).unwrap_or_default();
+    let log = success.as_ref().and_then(|success| success.log.clone()).map(log_end);
     let (outcome, result, _) = hand_on(pipeline, &job, (outcome, success), now());
     let (mut outcome, result) = with_place_for_result(pipeline, outcome, result);
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
@@ -150,5 +155,5 @@ pub async fn attempt(
     let moves = attempted && !decision.signal.is_trouble();
     let dies = buried && decision.death() == Death::First;
     let handed_on = if outcome == Outcome::Done { raw } else { Vec::new() };
-    Ok(Attempted { job, outcome, result, handed_on, payload, only_good, duration, dies, moves })
+    Ok(Attempted { job, outcome, result, log, handed_on, payload, only_good, duration, dies, moves })
 }

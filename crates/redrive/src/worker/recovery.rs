@@ -20,7 +20,7 @@ use crate::replays::NewReplay;
 const LETTERS_MAX: u32 = 1_000;
 
 /// At most so many targets of a pipeline are looked at.
-const TARGETS_MAX: u32 = 100;
+const TARGETS_MAX: u32 = 10_000;
 
 /// For how long no other worker begins to replay letters of the same pipeline.
 const TURN: Duration = Duration::from_secs(5);

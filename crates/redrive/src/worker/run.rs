@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::hand_on::{HandedJob, handed_jobs};
 use redrive_core::jobs::LeasedJob;
-use redrive_core::results::is_empty;
+use redrive_core::results::{is_empty, log_end};
 use redrive_core::settlements::Outcome;
 use redrive_core::time::Timestamp;
 use redrive_core::traffic::Facts;
@@ -70,6 +70,7 @@ pub(super) async fn run(
         () = context.hurry.cancelled() => (Outcome::Returned, None),
     };
     let duration = begun.elapsed();
+    let log = result.as_ref().and_then(|success| success.log.clone()).map(log_end);
     let (outcome, result, handed_on) = hand_on(&pipeline, &job, (outcome, result), context.now());
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
     let kept = evidence.take();
@@ -86,6 +87,7 @@ pub(super) async fn run(
         job,
         outcome,
         result,
+        log,
         kept_result: None,
         handed_on,
         payload,
@@ -105,16 +107,17 @@ pub(crate) fn hand_on(
     (outcome, success): (Outcome, Option<Success>),
     now: Timestamp,
 ) -> (Outcome, Option<Value>, Vec<HandedJob>) {
-    let Some(Success { result, handed_on, .. }) = success else { return (outcome, None, Vec::new()) };
+    let Some(Success { result, handed_on, log }) = success else { return (outcome, None, Vec::new()) };
     if pipeline.result_required && handed_on.is_empty() && is_empty(&result) {
         let report = FailureReport::new(Reason::HandlerError, "it succeeded without a result, and one is required");
-        return (Outcome::Failed(report.with_code("no_result")), None, Vec::new());
+        let report = FailureReport { stderr: log.map(log_end), ..report.with_code("no_result") };
+        return (Outcome::Failed(report), None, Vec::new());
     }
     match handed_jobs(job, &pipeline.receivers, handed_on, now) {
         Ok(jobs) => (outcome, Some(result), jobs),
         Err(why) => {
             let report = FailureReport::new(Reason::Misconfigured, why).with_code("hand_on");
-            (Outcome::Failed(report), None, Vec::new())
+            (Outcome::Failed(FailureReport { stderr: log.map(log_end), ..report }), None, Vec::new())
         }
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct Ended {
     pub(super) job: LeasedJob,
     pub(super) outcome: Outcome,
     pub(super) result: Option<Value>,
+    /// What it printed before its result.
+    pub(super) log: Option<String>,
     /// The result as the store keeps it.
     pub(super) kept_result: Option<Arc<str>>,
     pub(super) handed_on: Vec<HandedJob>,
@@ -60,6 +62,7 @@ impl Ended {
             job,
             outcome: Outcome::Returned,
             result: None,
+            log: None,
             kept_result: None,
             handed_on: Vec::new(),
             payload: None,
@@ -229,6 +232,7 @@ impl Settling {
                     key: ended.job.key.clone(),
                     input: std::mem::take(&mut ended.job.input),
                     result,
+                    log: ended.log.take(),
                 };
                 ended.kept_result = self.pipeline.kept_line(&result);
                 Some(result)

@@ -265,6 +265,7 @@ async fn who_knows_the_breakers_by_one_lane_is_told_what_is_held_beside_another(
             lease: job.lease,
             outcome,
             result: None,
+            log: None,
             is_written: false,
             handed_on: Vec::new(),
             payload: None,

@@ -44,6 +44,7 @@ fn ended(lease: Lease, outcome: Outcome) -> EndedJob {
         lease,
         outcome,
         result: None,
+        log: None,
         is_written: false,
         handed_on: Vec::new(),
         payload: None,

@@ -251,6 +251,23 @@ async fn jobs_stay_queued_if_no_letters_are_wanted_or_nothing_was_waited_for() {
     }
 }
 
+#[tokio::test]
+async fn jobs_that_another_worker_goes_on_with_stay_queued() {
+    let (redrive, clock) = redrive();
+    let pipeline = absent(Reason::Network, &Arc::default(), BreakerPolicy::default());
+    enqueue_of_one_target(&redrive, &pipeline, 60).await;
+    let stop = CancellationToken::new();
+    let other = tokio::spawn(redrive.worker(vec![pipeline.clone()]).run(Until::Stopped, stop.clone()));
+    let worker = redrive.worker(vec![pipeline.clone()]).max_wait(Duration::from_secs(60));
+    let working = tokio::spawn(worker.run(Until::Drained, CancellationToken::new()));
+    pass_until(&clock, "it ends", async || working.is_finished()).await;
+    let ended = working.await.expect("no panic");
+    assert!(matches!(ended, Err(Error::WaitedInVain(_))), "{ended:?}");
+    assert_eq!(given_up(&redrive).await.len(), 0);
+    stop.cancel();
+    other.await.expect("no panic").expect("stopped");
+}
+
 /// One job holds its target for hours; another, of the same target, finds that nothing can be run.
 struct Broken {
     held: CancellationToken,

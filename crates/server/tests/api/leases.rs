@@ -73,6 +73,50 @@ async fn results_settled_over_the_api_are_in_the_file_of_the_pipeline_and_in_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn results_that_cannot_be_written_hold_up_only_their_own_pipeline() {
+    let server = Running::with(
+        "[pipeline.shop]\nhandler = \"remote\"\nout = \"gone/r.jsonl\"\n[pipeline.books]\nhandler = \"remote\"\n",
+    )
+    .await;
+    for name in ["shop", "books"] {
+        server.enqueue(name, [json!({ "n": 1 })]).await;
+    }
+    let leased = lease(&server, json!({ "pipelines": ["shop", "books"], "max": 2 })).await;
+    let jobs = leased["leases"].as_array().expect("leases").iter();
+    let done = |job: &Value| json!({ "lease": job["lease"], "verdict": "done", "result": job["pipeline"] });
+    let jobs: Vec<_> = jobs.map(done).collect();
+    let settled = settle(&server, &leased, json!(jobs)).await;
+    for (job, settled) in jobs.iter().zip(settled["jobs"].as_array().expect("jobs")) {
+        let expected = if job["result"] == "shop" { "unkept" } else { "ok" };
+        assert_eq!(settled["result"], expected, "{settled}");
+    }
+    std::fs::create_dir(server.folder().join("gone")).expect("made");
+    let again = settle(&server, &leased, json!(jobs)).await;
+    assert!(again["jobs"].as_array().expect("jobs").iter().all(|job| job["result"] == "ok"), "{again}");
+    let file = std::fs::read_to_string(server.folder().join("gone/r.jsonl")).expect("written");
+    assert_eq!(file.lines().count(), 1);
+}
+
+/// A client that leaves while its settlement is under way, and brings it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn results_of_a_client_that_hangs_up_and_comes_back_are_written_once() {
+    let server = Running::with("[pipeline.shop]\nhandler = \"remote\"\nout = \"r.jsonl\"\n").await;
+    const JOBS: usize = 60;
+    server.enqueue("shop", (0..JOBS).map(|n| json!({ "n": n }))).await;
+    for n in 0..JOBS {
+        let leased = lease(&server, json!({ "pipelines": ["shop"], "max": 1 })).await;
+        let jobs = json!([{ "lease": leased["leases"][0]["lease"], "verdict": "done", "result": n }]);
+        let asked = settle(&server, &leased, jobs.clone());
+        let patience = std::time::Duration::from_micros(200 * (n as u64 % 20));
+        if tokio::time::timeout(patience, asked).await.is_err() {
+            assert_eq!(settle(&server, &leased, jobs).await["jobs"][0]["result"], "ok");
+        }
+    }
+    let file = std::fs::read_to_string(server.folder().join("r.jsonl")).expect("written");
+    assert_eq!(file.lines().count(), JOBS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_is_done_hands_on_with_its_settlement() {
     let server = Running::start().await;
     server.enqueue("shop", [json!({ "page": 1 })]).await;

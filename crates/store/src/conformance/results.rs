@@ -27,6 +27,7 @@ async fn settlements(store: &Shared, now: Timestamp, length: usize) -> Vec<Settl
             key: leased.key.clone(),
             input: leased.input.clone(),
             result: json!({"n": leased.input["n"], "text": "x".repeat(length), "zero": "\0"}),
+            log: Some(format!("log of {}", leased.input["n"])),
         };
         let line: Arc<str> = result.line(ResultForm::Whole).expect("JSON").expect("a line").into();
         let decision = decide(&Policy::default(), leased, Outcome::Done, ending);
@@ -62,6 +63,10 @@ async fn listed(store: &Shared, mut params: ListResults) -> Vec<u32> {
     }
 }
 
+async fn log_of(store: &Shared, id: JobId) -> Option<String> {
+    store.get_job(id).await.expect("read").expect("it is known").log
+}
+
 async fn result_of(store: &Shared, id: JobId) -> Option<Value> {
     store.get_job(id).await.expect("read").expect("it is known").result
 }
@@ -76,6 +81,7 @@ pub async fn a_result_is_kept_with_its_settlement(store: Shared) {
     finish(&store, 1..4, at(1), 10).await;
     assert_eq!(result_of(&store, job(2, plain()).id).await.expect("kept")["n"], "2");
     assert_eq!(result_of(&store, job(2, plain()).id).await.expect("kept")["zero"], "\0");
+    assert_eq!(log_of(&store, job(2, plain()).id).await.as_deref(), Some("log of \"2\""));
     enqueue(&store, vec![job(4, json!({"n": "4"})), job(5, json!({"n": "5"}))]).await;
     let mut late = settlements(&store, at(2), 10).await;
     late[0].lease.token = late[1].lease.token;

@@ -161,8 +161,10 @@ async fn get(conn: &Conn, id: &JobId) -> Result<Option<JobDetail>, Fault> {
         conditions.equal(source.id, Some(id));
         if let Some(job) = source.select(conn, &conditions, 1).await?.pop() {
             let (failures, late) = (rows::failures(conn, id).await?, late(conn, id).await?);
-            let (discard, result) = (discard_record(conn, id).await?, results::find(conn, id).await?);
-            return Ok(Some(JobDetail { job, failures, late, discard, result }));
+            let kept = results::find(conn, id).await?.map(|kept| (kept.result, kept.log));
+            let (result, log) = kept.map_or((None, None), |(result, log)| (Some(result), log));
+            let discard = discard_record(conn, id).await?;
+            return Ok(Some(JobDetail { job, failures, late, discard, result, log }));
         }
     }
     Ok(None)

@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use redrive_core::ids::JobId;
 use redrive_core::results::JobResult;
-use serde_json::Value;
 
 use super::batch::Batch;
 use super::fault::Fault;
@@ -37,7 +36,7 @@ pub(super) async fn write(batch: &mut Batch) -> Result<(), Fault> {
 }
 
 /// Finds the result of a job that is done.
-pub(super) async fn find(conn: &Conn, job: JobId) -> Result<Option<Value>, Fault> {
+pub(super) async fn find(conn: &Conn, job: JobId) -> Result<Option<JobResult>, Fault> {
     let sql =
         "SELECT r.lines FROM done d JOIN result r ON r.pipeline = d.pipeline AND r.at = d.done_at WHERE d.job = $1";
     let found = conn.query(sql, args![job], |row| results::find(row, job)).await?;

@@ -337,8 +337,10 @@ fn get(conn: &Connection, id: JobId) -> Result<Option<JobDetail>, Fault> {
         conditions.equal(source.id, Some(id.as_bytes().to_vec()));
         if let Some(job) = source.select(conn, &conditions, 1)?.pop() {
             let failures = rows::failures(conn, id)?;
-            let (discard, result) = (discard_record(conn, id)?, results::find(conn, id)?);
-            return Ok(Some(JobDetail { job, failures, late: late(conn, id)?, discard, result }));
+            let kept = results::find(conn, id)?.map(|kept| (kept.result, kept.log));
+            let (result, log) = kept.map_or((None, None), |(result, log)| (Some(result), log));
+            let (late, discard) = (late(conn, id)?, discard_record(conn, id)?);
+            return Ok(Some(JobDetail { job, failures, late, discard, result, log }));
         }
     }
     Ok(None)

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use redrive_core::ids::JobId;
 use redrive_core::results::JobResult;
 use rusqlite::{Connection, params};
-use serde_json::Value;
 
 use super::batch::Batch;
 use super::fault::Fault;
@@ -39,7 +38,7 @@ pub(super) fn write(batch: &mut Batch<'_>) -> Result<(), Fault> {
 }
 
 /// Finds the result of a job that is done.
-pub(super) fn find(conn: &Connection, job: JobId) -> Result<Option<Value>, Fault> {
+pub(super) fn find(conn: &Connection, job: JobId) -> Result<Option<JobResult>, Fault> {
     let mut select = conn.prepare_cached(
         "SELECT r.lines FROM done d JOIN result r ON r.pipeline = d.pipeline AND r.at = d.done_at WHERE d.job = ?1",
     )?;

@@ -9,6 +9,7 @@ use redrive::export::{curl, har};
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
 use redrive_core::payloads::Payload;
+use redrive_core::settlements::TARGET_ON_HOLD;
 
 use super::requests;
 use crate::args::DeadShowArgs;
@@ -129,9 +130,13 @@ pub fn print_failures(failures: &[Failure]) -> io::Result<()> {
 }
 
 fn print_failure(failure: &Failure) -> io::Result<()> {
-    let what = if failure.crash { "crash in attempt" } else { "attempt" };
+    let title = match failure.code.as_deref() {
+        Some(TARGET_ON_HOLD) => "given up: it waited too long for its target, which last failed with".to_owned(),
+        _ if failure.crash => format!("crash in attempt {}", failure.attempt),
+        _ => format!("attempt {}", failure.attempt),
+    };
     let took = failure.duration_ms.map(|ms| format!(", took {ms} ms")).unwrap_or_default();
-    out!("{} {}", paint(HEADING, format!("{what} {}", failure.attempt)), paint(DIM, format!("{}{took}", failure.at)))?;
+    out!("{} {}", paint(HEADING, title), paint(DIM, format!("{}{took}", failure.at)))?;
     let code = failure.code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
     let code = harmless(&code);
     // The message begins where the reason ends; its other lines are indented.
@@ -143,6 +148,7 @@ fn print_failure(failure: &Failure) -> io::Result<()> {
     let wait = failure.retry_after_secs.map(|secs| format!("{secs} s"));
     let lost = failure.payload.as_ref().and_then(|payload| payload.lost.as_ref()).map(|why| format!("lost: {why}"));
     for (name, value) in [
+        ("task id", &failure.task_id),
         ("error type", &failure.error_type),
         ("stage", &failure.stage),
         ("status", &status),

@@ -53,6 +53,9 @@ fn print(detail: &JobDetail) -> Result<()> {
     if let Some(result) = &detail.result {
         out!("{}\n    {}", paint(HEADING, "result"), json::pretty(result)?.replace('\n', "\n    "))?;
     }
+    if let Some(log) = &detail.log {
+        out!("{}\n    {}", paint(HEADING, "printed before it"), harmless(log).trim_end().replace('\n', "\n    "))?;
+    }
     print_failures(&detail.failures)?;
     for late in &detail.late {
         out!(

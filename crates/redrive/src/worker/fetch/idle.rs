@@ -57,8 +57,10 @@ impl Fetcher {
         targets.retain(|breaker| breaker.pipeline == self.pipeline.name && breaker.held > 0);
         let queued = u64::try_from(ledger.open_by_itself()).unwrap_or(0);
         let held = targets.iter().map(|breaker| breaker.held).sum();
+        let awaits_target = targets.iter().any(|view| view.breaker.awaits_recovery());
         let running = u64::try_from(ledger.leased).unwrap_or(0);
-        let stands = Standstill { settled_at: self.moved_at, running, held, next_due, paused: self.paused.is_some() };
+        let (settled_at, paused) = (self.moved_at, self.paused.is_some());
+        let stands = Standstill { settled_at, running, held, awaits_target, next_due, paused };
         if !stands.is_in_vain(max_wait, now) {
             return Ok(None);
         }
@@ -74,8 +76,13 @@ impl Fetcher {
         Ok(Some(Waited { pipeline, queued, since, next_due, targets, paused: self.paused.clone() }))
     }
 
-    /// Makes letters of all jobs that wait for a target that stays away; says whether there were any.
+    /// Makes letters of all jobs that wait for a target that stays away, unless another worker goes on with them. Returns whether there
+    /// were any.
     async fn gave_up(&mut self) -> bool {
+        let (redrive, id) = (&self.context.redrive, self.context.id);
+        if !redrive.is_last_on(&self.pipeline.name, id).await.unwrap_or(false) {
+            return false;
+        }
         let (lane, ever) = ((&self.pipeline, self.lane), Timestamp::from_millis(0));
         let gave_up = self.pipeline.policy.breaker.hold_max.is_some()
             && overdue::give_up(&self.context, lane, Duration::ZERO, ever).await;

@@ -16,6 +16,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::asked::{Body, Text};
 use crate::error::ApiError;
+use crate::runs::{self, Runs};
 use crate::shapes;
 
 /// The most leases of one request.
@@ -110,6 +111,9 @@ pub struct WaitedEnough {
     /// The pipeline whose jobs wait.
     #[schema(value_type = shapes::Name)]
     pipeline: PipelineName,
+    /// What the worker runs, where that is another version of the pipeline than the server's.
+    #[serde(default)]
+    runs: Vec<Runs>,
 }
 
 /// The jobs that became letters.
@@ -154,7 +158,8 @@ pub async fn give_up(
     Body(asked): Body<WaitedEnough>,
 ) -> Result<Json<GivenUp>, ApiError> {
     caller.check_each([&asked.pipeline])?;
-    let pipeline = app.pipeline(&asked.pipeline)?;
+    runs::check(&asked.runs)?;
+    let pipeline = runs::pipeline(&app, &asked.runs, &asked.pipeline)?;
     let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
     worker.attach(std::slice::from_ref(&pipeline)).await?;
     Ok(Json(GivenUp { letters: worker.give_up_waiting(&pipeline).await? }))

@@ -59,6 +59,8 @@ pub struct Ended {
     /// What came out of it, if it is done.
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
+    /// What it printed before its result; the end of it is kept with the result.
+    log: Option<String>,
     /// Whether the worker has written the result where it belongs, so that the server does not write it to the pipeline's file.
     #[serde(default)]
     written: bool,
@@ -122,7 +124,13 @@ pub struct Settled {
     died: bool,
 }
 
+/// Settles in a task of its own: a client that leaves in the middle must not part a result from its settlement.
 pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Answer>, ApiError> {
+    let settled = tokio::spawn(settle(app, caller, asked)).await;
+    settled.unwrap_or_else(|error| Err(redrive::Error::Internal(error.to_string()).into()))
+}
+
+async fn settle(app: App, caller: Caller, asked: Asked) -> Result<Json<Answer>, ApiError> {
     if asked.jobs.len() > JOBS_MAX {
         return Err(ApiError::too_large(format!("{} jobs at once: at most {JOBS_MAX}", asked.jobs.len())).at("jobs"));
     }
@@ -223,8 +231,9 @@ impl Settling<'_> {
     async fn brought(&self, ended: Ended, at: usize) -> Result<Result<EndedJob, BroughtBack>, ApiError> {
         let wrong = |field: &str, why: &str| wrong_at(at, field, why);
         ended.check(&wrong)?;
-        let Ended { lease, verdict, result, written, failure, payload, items, sample, enqueue, duration_ms, .. } =
-            ended;
+        let Ended {
+            lease, verdict, result, log, written, failure, payload, items, sample, enqueue, duration_ms, ..
+        } = ended;
         let LeaseText::Job(lease) = lease.0 else { return Err(wrong("lease", "it is of a letter in a try")) };
         let outcome = match (verdict, failure) {
             (Verdict::Unknown, _) => return Err(wrong("verdict", "only of a letter in a try it may not be known")),
@@ -242,7 +251,7 @@ impl Settling<'_> {
         };
         let result = result.or_else(|| counted(items, sample));
         let duration = duration_ms.map(Duration::from_millis);
-        Ok(Ok(EndedJob { lease, outcome, result, is_written: written, handed_on: enqueue, payload, duration }))
+        Ok(Ok(EndedJob { lease, outcome, result, log, is_written: written, handed_on: enqueue, payload, duration }))
     }
 }
 

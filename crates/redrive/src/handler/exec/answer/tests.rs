@@ -154,7 +154,7 @@ fn an_answer_may_hand_on_jobs() {
     let Err(HandlerError::Failed(report)) = of_process(Exit::Code(0), odd, "", &Secrets::default()) else {
         panic!("it cannot be understood")
     };
-    assert!(report.message.contains("task 1") && report.message.contains("kee"), "{}", report.message);
+    assert!(report.message.contains("enqueue[1]") && report.message.contains("kee"), "{}", report.message);
     assert_eq!((report.reason, report.code.as_deref()), (Some(Reason::HandlerError), Some("bad_enqueue")));
 }
 
