@@ -173,6 +173,30 @@ async fn jobs_of_a_target_that_stays_away_become_letters_and_are_replayed_when_i
 }
 
 #[tokio::test]
+async fn letters_stay_though_their_target_is_back_if_recovery_is_to_do_nothing() {
+    let (redrive, clock) = redrive();
+    let well = Arc::new(AtomicBool::new(false));
+    let policy = BreakerPolicy { replays_on_recovery: false, ..BreakerPolicy::default() };
+    let pipeline = absent(Reason::Dns, &well, policy);
+    enqueue_of_one_target(&redrive, &pipeline, 60).await;
+    let stop = CancellationToken::new();
+    let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
+    let ledger = async || redrive.ledger(pipeline.name()).await.expect("read");
+    pass_until(&clock, "all are letters", async || ledger().await.dead == 60).await;
+    let letters = given_up(&redrive).await.len();
+    well.store(true, Ordering::Relaxed);
+    enqueue_of_one_target(&redrive, &pipeline, 5).await;
+    pass_until(&clock, "it is well again", async || ledger().await.done == 5).await;
+    assert!(redrive.store().list_breakers().await.expect("listed").is_empty());
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+    assert_eq!(given_up(&redrive).await.len(), letters);
+    let all = ListReplays { open_only: false, limit: 9, cursor: None };
+    assert!(redrive.store().list_replays(all).await.expect("listed").items.is_empty());
+}
+
+#[tokio::test]
 async fn letters_of_a_target_that_refused_us_are_left_to_people() {
     let (redrive, clock) = redrive();
     let well = Arc::new(AtomicBool::new(false));
