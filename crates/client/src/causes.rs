@@ -38,7 +38,7 @@ impl Desk {
         Ok(FoundCauses { causes: items, more: next.is_some(), dead: u64::try_from(dead).unwrap_or(0) })
     }
 
-    /// What jobs failed with that wait for another attempt, of each pipeline (or of one) with a target on hold.
+    /// Reads the last failures of jobs that wait for another attempt, of each pipeline (or of one) with a target on hold.
     pub async fn retrying(&self, pipeline: Option<&PipelineName>) -> Result<Vec<RetryingView>, Error> {
         match self {
             Self::Here(redrive) => redrive.retrying(|name| pipeline.is_none_or(|only| only == name)).await,

@@ -35,7 +35,7 @@ pub struct BreakerPolicy {
     pub probes: u32,
     /// How long a job waits for a target that stays away before it becomes a letter; nothing means for ever.
     pub hold_max: Option<Duration>,
-    /// Whether those letters are replayed when it closes.
+    /// Replays those letters when it closes.
     pub replays_on_recovery: bool,
 }
 

@@ -198,7 +198,7 @@ fn set(inside: &mut Value, names: &[String], value: &Value) -> Option<()> {
 /// The longest id of a provider's task that is kept, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 512;
 
-/// How a task that a job left at a provider is to be treated.
+/// State of a task that a job left at a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskState {
     /// Its result may come: it is polled.
@@ -215,7 +215,7 @@ pub fn progress_of_task(id: &str) -> Value {
     serde_json::json!({ "task_id": id })
 }
 
-/// The same of a task in a state.
+/// Returns the progress of a job that left a task in this state at a provider.
 pub fn progress_of_task_in(id: &str, state: TaskState) -> Value {
     match state {
         TaskState::Open => progress_of_task(id),

@@ -40,9 +40,9 @@ pub struct Ledger {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeptResults {
-    /// How many.
+    /// Number of results.
     pub kept: i64,
-    /// Their size as they are stored, in bytes.
+    /// Stored size, in bytes.
     pub bytes: i64,
     /// Results that were removed before their time, because there were more bytes than the pipeline keeps.
     pub dropped: i64,

@@ -27,7 +27,7 @@ pub struct JobResult {
     pub input: Input,
     /// What its handler gave.
     pub result: Value,
-    /// What it printed before its result.
+    /// Lines that it printed before its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
@@ -107,7 +107,7 @@ fn depth(value: &Value) -> usize {
 /// How the store keeps the results of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultPolicy {
-    /// Whether it keeps them. If nobody said, it keeps those that go to no file.
+    /// Keeps them or not. `None` keeps results that go to no file.
     pub is_kept: Option<bool>,
     /// How long. `None` means for ever.
     pub kept_for: Option<Duration>,

@@ -31,23 +31,23 @@ pub struct RetryingView {
     pub pipeline: PipelineName,
     /// Its targets whose breakers are not closed, those for which most jobs wait first. At most three.
     pub targets: Vec<String>,
-    /// How many other targets are on hold.
+    /// Number of other targets on hold.
     pub more_targets: u64,
     /// Queued jobs of targets on hold that have failed before, as far as they were read.
     pub jobs: u64,
-    /// Whether not all of these jobs were read. The counts of causes are then a lower bound.
+    /// True if not all of these jobs were read. The counts of causes are then a lower bound.
     pub at_least: bool,
-    /// What they failed with last, at most five causes: those that are not about the target first, since its breaker tells the others,
+    /// Their last failures, at most five causes: those that are not about the target first, since its breaker tells the others,
     /// and of these the most frequent first.
     pub causes: Vec<RetryingCause>,
-    /// How many other causes were found.
+    /// Number of other causes.
     pub more_causes: u64,
 }
 
 /// Last failures that have the same cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryingCause {
-    /// How many jobs failed with it last.
+    /// Jobs that failed with it last.
     pub count: u64,
     /// Why they failed.
     pub reason: Reason,

@@ -34,7 +34,7 @@ const PAGE: u32 = 500;
 #[derive(Default)]
 pub(crate) struct Breakers {
     pipelines: Mutex<HashMap<PipelineName, Pipeline>>,
-    /// Whether one closed since that was last asked.
+    /// Set when a breaker closes, and cleared by [`Breakers::take_closed`].
     closed: AtomicBool,
 }
 
@@ -89,7 +89,7 @@ impl Breakers {
         self.all().get(pipeline).is_some_and(|pipeline| pipeline.known.is_shut(target))
     }
 
-    /// Whether a breaker closed since this was last asked, as far as this process has heard.
+    /// Returns true if a breaker closed since the last call, as far as this process knows.
     pub(crate) fn take_closed(&self) -> bool {
         self.closed.swap(false, Ordering::Relaxed)
     }

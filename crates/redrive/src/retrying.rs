@@ -1,4 +1,4 @@
-//! What jobs failed with that wait for another attempt, while a target of their pipeline is on hold. With no target on hold nothing
+//! Last failures of jobs that wait for another attempt while a target of their pipeline is on hold. With no target on hold nothing
 //! is read.
 
 use std::collections::BTreeMap;

@@ -26,7 +26,7 @@ pub struct Status {
     pub replays: Vec<ReplayView>,
     /// Targets whose breakers are not closed.
     pub breakers: Vec<BreakerView>,
-    /// What jobs failed with that wait for another attempt, of pipelines with a target on hold.
+    /// Last failures of jobs that wait for another attempt, of pipelines with a target on hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retrying: Vec<RetryingView>,
     /// Workers, those that are gone included.

@@ -22,7 +22,7 @@ const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Rows that are looked at for one page.
 pub(crate) const ROWS_PER_PAGE: u32 = 32;
 
-/// How hard to compress. More costs the writer more than it saves.
+/// Compression level. A higher one costs the writer more than it saves.
 const LEVEL: i32 = 1;
 
 /// Lines that are compressed together.
@@ -174,9 +174,9 @@ impl OldRow {
 pub(crate) struct Outdated {
     /// Their numbers.
     pub(crate) rows: Vec<i64>,
-    /// What that changes in the ledger.
+    /// Changes in the ledger.
     pub(crate) change: KeptResults,
-    /// Whether more may have to be removed.
+    /// True if more rows may have to be removed.
     pub(crate) more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What jobs failed with that wait for another attempt while a target is on hold, and how to let them go on.
+//! Last failures of jobs that wait for another attempt while a target is on hold, and the command that lets them go on.
 
 use std::io;
 

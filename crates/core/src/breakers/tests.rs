@@ -194,7 +194,7 @@ fn a_target_is_remembered_only_while_it_gives_trouble() {
     assert_eq!(fold(Some(&two), &[said(Signal::Answered, 90)], &policy), None, "its window is over");
 }
 
-/// How long jobs have waited for the target of a breaker, in seconds.
+/// Returns how long jobs have waited for the target of a breaker, in seconds.
 fn waited(breaker: &Breaker, now: i64) -> Option<u64> {
     let by = breaker.overdue_by(Duration::ZERO, at(0), at(now))?;
     Some(by.since(breaker.waits_from.expect("they wait")).as_secs())

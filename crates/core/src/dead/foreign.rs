@@ -45,7 +45,7 @@ pub struct Reading {
     pub key: Vec<String>,
     /// The pipeline's own rules.
     pub rules: Vec<Rule>,
-    /// What codes of providers mean where no rule says anything else: each rule names a code.
+    /// Meanings of provider codes, used if no rule matches. Each rule names one code.
     pub codes: Vec<Rule>,
     /// What is masked in what is told of failures.
     pub secrets: Secrets,

@@ -195,7 +195,7 @@ impl<'de> Deserialize<'de> for Retention {
     }
 }
 
-/// Whether and how long the store keeps results.
+/// The setting `keep_results`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepResults {
     /// It keeps none.
@@ -246,11 +246,11 @@ pub struct BreakerConfig {
     pub probes: Option<u32>,
     /// How long a job waits for a target that stays away before it becomes a letter, or `forever`.
     pub hold_max: Option<Retention>,
-    /// What becomes of those letters when it closes.
+    /// Says what to do with those letters when it closes.
     pub on_recovery: Option<OnRecovery>,
 }
 
-/// What becomes of the letters whose target stayed away when it is back.
+/// The setting `breaker.on_recovery`: what to do with letters of a target on hold once it is back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnRecovery {

@@ -60,9 +60,9 @@ pub struct EndedJob {
     pub outcome: Outcome,
     /// What came out of it, if it is done.
     pub result: Option<Value>,
-    /// What it printed before its result.
+    /// Lines that it printed before its result.
     pub log: Option<String>,
-    /// Whether the worker has written the result where it belongs, so that only the store is to keep it.
+    /// Set if the worker has written the result itself: only the store keeps it then.
     pub is_written: bool,
     /// The jobs that it hands on, if it is done.
     pub handed_on: Vec<HandedOn>,

@@ -117,7 +117,7 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         Ok(self.cells.held.get_or_try_init(read).await?)
     }
 
-    /// What jobs failed with that wait for another attempt, of pipelines with a target on hold.
+    /// Last failures of jobs that wait for another attempt, of pipelines with a target on hold.
     pub async fn retrying(&self) -> Result<Vec<RetryingView>, Error> {
         self.redrive.retrying_behind(self.held().await?).await
     }

@@ -44,7 +44,7 @@ pub struct Attempted {
     pub outcome: Outcome,
     /// Its result, if it is done.
     pub result: Option<Value>,
-    /// What it printed before its result.
+    /// Lines that it printed before its result.
     pub log: Option<String>,
     /// The jobs that it hands on, if it is done.
     pub handed_on: Vec<HandedOn>,

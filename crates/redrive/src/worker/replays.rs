@@ -55,7 +55,7 @@ pub(super) struct Driver {
     waiting: HashSet<ReplayId>,
     /// When each policy is to be looked at again.
     turns: HashMap<(PipelineName, usize), Timestamp>,
-    /// Whether there may be letters whose target stayed away and is back.
+    /// Set while there may be letters of a target that is back.
     recovering: bool,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Ended {
     pub(super) job: LeasedJob,
     pub(super) outcome: Outcome,
     pub(super) result: Option<Value>,
-    /// What it printed before its result.
+    /// Lines that it printed before its result.
     pub(super) log: Option<String>,
     /// The result as the store keeps it.
     pub(super) kept_result: Option<Arc<str>>,

@@ -1,4 +1,4 @@
-//! What jobs failed with that wait for another attempt while a target is on hold, over the API and on the pages.
+//! Last failures of jobs that wait for another attempt while a target is on hold, over the API and on the pages.
 
 use redrive_core::tokens::Role;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What must hold of results that are kept.
+//! Conformance of kept results.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ pub async fn results_are_listed_in_pages(store: Shared) {
     store.list_results(ListResults { cursor: Some("7".into()), ..all() }).await.expect_err("that is no cursor");
 }
 
-/// What is too old goes, then the oldest of what is too much. Only the latter is counted as dropped.
+/// Old results are removed first, then the oldest above the limit. Only the latter are counted as dropped.
 pub async fn old_results_and_those_above_the_limit_are_forgotten(store: Shared) {
     attach(&store, 1).await;
     for time in 1..6_i64 {

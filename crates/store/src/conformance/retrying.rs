@@ -1,4 +1,4 @@
-//! What must hold of the failures of jobs that wait for another attempt.
+//! Conformance of the failures of jobs that wait for another attempt.
 
 use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::ids::JobId;

@@ -154,7 +154,7 @@ pub struct JobDetail {
     /// Its result, if the job is done and the store keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// What it printed before its result.
+    /// Lines that it printed before its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }

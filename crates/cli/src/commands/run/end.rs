@@ -65,7 +65,7 @@ pub struct RunEnd {
     pub fed: Fed,
     pub retried: Option<Retried>,
     pub waited: Option<Box<Waited>>,
-    /// What the jobs that are left failed with, if a target is on hold.
+    /// Last failures of the jobs that are left, if a target is on hold.
     pub retrying: Option<RetryingView>,
     pub handed_on: BTreeMap<PipelineName, u64>,
     pub interrupted: bool,

@@ -27,7 +27,7 @@ const READ_MAX: Duration = Duration::from_secs(2);
 /// How often it is read what jobs failed with that wait for another attempt, while a target is on hold.
 const RETRYING_EVERY: Duration = Duration::from_secs(5);
 
-/// What jobs failed with that wait for another attempt.
+/// Last failures of jobs that wait for another attempt.
 #[derive(Default)]
 struct Waits {
     known: Option<RetryingView>,

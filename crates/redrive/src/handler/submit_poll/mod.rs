@@ -259,7 +259,7 @@ impl SubmitPoll {
     }
 }
 
-/// The same failure, with the provider's task.
+/// Adds the provider's task to a failure.
 fn about_task(mut error: HandlerError, task: &str) -> HandlerError {
     if let HandlerError::Failed(report) | HandlerError::Crashed(report) = &mut error {
         report.task_id = Some(task.to_owned());

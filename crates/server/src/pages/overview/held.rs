@@ -47,7 +47,7 @@ pub fn held(visitor: &Visitor, held: &[BreakerView], waits: &[RetryingView], now
     }
 }
 
-/// What jobs failed with that wait for another attempt, pipeline by pipeline.
+/// Last failures of jobs that wait for another attempt, pipeline by pipeline.
 fn retrying(waits: &[RetryingView]) -> Markup {
     let known: Vec<_> = waits.iter().filter(|view| view.jobs > 0).collect();
     let more = known.len().saturating_sub(PIPELINES_MAX);

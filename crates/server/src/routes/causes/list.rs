@@ -48,7 +48,7 @@ pub struct Shown {
     /// Where the next page begins: `cursor` of the next request. Not there on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
-    /// What tasks failed with that wait for another attempt, of pipelines with a target on hold: on the first page.
+    /// Last failures of tasks that wait for another attempt, of pipelines with a target on hold. Only on the first page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retrying: Vec<RetryingView>,
 }

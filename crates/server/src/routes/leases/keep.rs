@@ -105,13 +105,13 @@ pub struct Progress {
 #[serde(deny_unknown_fields)]
 #[schema(as = WaitedEnough)]
 pub struct WaitedEnough {
-    /// Who.
+    /// The worker.
     #[schema(value_type = shapes::Uuid)]
     worker: Text<WorkerId>,
     /// The pipeline whose jobs wait.
     #[schema(value_type = shapes::Name)]
     pipeline: PipelineName,
-    /// What the worker runs, where that is another version of the pipeline than the server's.
+    /// Versions that the worker runs, where they differ from the server's.
     #[serde(default)]
     runs: Vec<Runs>,
 }

@@ -59,9 +59,9 @@ pub struct Ended {
     /// What came out of it, if it is done.
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
-    /// What it printed before its result; the end of it is kept with the result.
+    /// Lines that it printed before its result. The last 16 KiB are kept.
     log: Option<String>,
-    /// Whether the worker has written the result where it belongs, so that the server does not write it to the pipeline's file.
+    /// Set by a worker that has written the result itself. The server then does not write it to the pipeline's file.
     #[serde(default)]
     written: bool,
     /// What went wrong, if it failed: at least `message`; the server classifies.
