@@ -14,6 +14,10 @@ pub struct Rules {
     pub rate: Option<f64>,
     /// Jobs that must have died in the window for a share to be told.
     pub died_min: u64,
+    /// A second, longer window of `rate`, for pipelines that end few jobs in the first.
+    pub long_window: Option<Duration>,
+    /// Jobs that must have died in the long window for a share to be told.
+    pub long_died_min: u64,
     /// How many times its usual share may die.
     pub jump: Option<f64>,
     /// Letters of a cause that is new, came back or escalates, within two hours.
@@ -41,6 +45,8 @@ impl Default for Rules {
             window: minutes(15),
             rate: Some(0.005),
             died_min: 5,
+            long_window: Some(minutes(24 * 60)),
+            long_died_min: 3,
             jump: Some(3.0),
             cause_letters: Some(10),
             cause_share: 0.1,
@@ -79,8 +85,8 @@ impl RuleBook {
         self.judged.as_ref().is_none_or(|judged| judged.contains(pipeline))
     }
 
-    /// The longest window of any.
-    pub fn window_max(&self) -> Duration {
-        self.pipelines.values().map(|rules| rules.window).fold(self.all.window, Duration::max)
+    /// The longest of a time that rules have, of all pipelines.
+    pub fn longest(&self, time: impl Fn(&Rules) -> Duration) -> Duration {
+        self.pipelines.values().map(&time).fold(time(&self.all), Duration::max)
     }
 }

@@ -51,7 +51,7 @@ pub(super) async fn facts(
     let paused = store.pauses().await?;
     watched.due_since.retain(|name, _| !paused.contains_key(name));
     let minutes = store.counts(CountEvents::since(now - minutes_back(watching), Span::Minute)).await?;
-    let hours = store.counts(CountEvents::since(now - USUAL_FOR, Span::Hour)).await?;
+    let hours = store.counts(CountEvents::since(now - hours_back(watching), Span::Hour)).await?;
     let free_bytes = watched.free_bytes;
     let pipelines = pipelines(watching, &ledgers, &watched, &minutes, &hours, now);
     Ok(Facts {
@@ -66,10 +66,13 @@ pub(super) async fn facts(
 
 /// How far back minutes are read: as far as a window or a standstill goes.
 fn minutes_back(watching: &Watching) -> Duration {
-    let rules = watching.rules();
-    let longest = |rules: &Rules| rules.window.max(rules.stalled.unwrap_or_default());
-    let longest = rules.pipelines.values().map(longest).fold(longest(&rules.all), Duration::max);
+    let longest = watching.rules().longest(|rules: &Rules| rules.window.max(rules.stalled.unwrap_or_default()));
     (longest + HOUR / 12).min(6 * HOUR)
+}
+
+/// How far back hours are read: as far as the long window goes, and what is usual.
+fn hours_back(watching: &Watching) -> Duration {
+    USUAL_FOR.max(watching.rules().longest(|rules: &Rules| rules.long_window.unwrap_or_default()) + HOUR)
 }
 
 /// The times before which letters of each pipeline were kept that will soon be too old: within a quarter of how long they are kept.

@@ -65,7 +65,11 @@ fn threshold(rules: &Rules, condition: Condition) -> String {
         Condition::Jump => {
             format!("{} times the usual share of tasks that die {window}", rules.jump.unwrap_or_default())
         }
-        _ => format!("{} of tasks die {window}", percent(rules.rate.unwrap_or_default())),
+        _ => {
+            let long =
+                rules.long_window.map(|long| format!(", or in {}, at least {}", span(long), rules.long_died_min));
+            format!("{} of tasks die {window}{}", percent(rules.rate.unwrap_or_default()), long.unwrap_or_default())
+        }
     }
 }
 
