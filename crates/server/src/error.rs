@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 const SOON: Duration = Duration::from_secs(1);
 
 /// Why a request was not done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ApiError {
     status: StatusCode,
     told: Told,
@@ -29,7 +29,7 @@ pub struct ApiError {
 }
 
 /// What is told of a mistake.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Told {
     /// What it is, for programs: never changes its meaning.
     #[schema(value_type = String)]
@@ -166,7 +166,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(Envelope { error: self.told })).into_response();
+        let mut response = (self.status, Json(Envelope { error: self.told.clone() })).into_response();
         if let Some(after) = self.retry_after {
             let secs = after.as_secs_f64().ceil().max(1.0) as u64;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
@@ -174,6 +174,8 @@ impl IntoResponse for ApiError {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // Pages show it as a page.
+        response.extensions_mut().insert(self);
         response
     }
 }
