@@ -6,7 +6,7 @@ use std::time::Duration;
 use redrive_core::alerts::facts::{BreakerFacts, CauseFacts, Expiring, Facts, FieldFacts, PipelineFacts, ReplayFacts};
 use redrive_core::alerts::judge::Alerts as Judged;
 use redrive_core::alerts::{Condition, Rules, Share};
-use redrive_core::breakers::BreakerState;
+use redrive_core::breakers::{BreakerState, BreakerView};
 use redrive_core::causes::CauseId;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
@@ -14,8 +14,8 @@ use redrive_core::ledger::Ledger;
 use redrive_core::replays::paused_itself;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    BreakerView, BusiestCauses, CauseHour, CauseView, CountEvents, CoverageCount, EventCount, ListCauses, ListReplays,
-    ReplayView, Span, Watch, Watched,
+    BusiestCauses, CauseHour, CauseView, CountEvents, CoverageCount, EventCount, ListCauses, ListReplays, ReplayView,
+    Span, Watch, Watched,
 };
 
 use super::Watching;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redrive_core::alerts::{AlertKey, Condition, Share};
-use redrive_core::breakers::BreakerState;
+use redrive_core::breakers::{BreakerState, BreakerView};
 use redrive_core::causes::CauseState;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
@@ -14,8 +14,8 @@ use redrive_core::replays::paused_itself;
 use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    AlertView, BreakerView, BusiestCauses, CauseView, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch,
-    Watched, WorkerView,
+    AlertView, BusiestCauses, CauseView, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch, Watched,
+    WorkerView,
 };
 use tokio::sync::OnceCell;
 

@@ -42,7 +42,7 @@ pub use alerts::{
     SinkView, TakeNotice, TakenNotice, Told, Watch, Watched,
 };
 pub use answers::{AnswerStore, FindAnswer, KeepAnswer, KeptAnswer};
-pub use breakers::{BreakerStore, BreakerView, BreakersOf, TurnBreaker};
+pub use breakers::{BreakerStore, BreakersOf, TurnBreaker};
 pub use causes::{
     AlikeCause, BusiestCauses, CauseChanged, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
     ChangeCause, FindCause, ListCauses, ResolveLetters, ResolvedLetter, Unresolved, UnresolvedLetter,

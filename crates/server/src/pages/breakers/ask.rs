@@ -5,7 +5,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use redrive::breakers::LetGo;
 use redrive::config::Explained;
-use redrive::contract::BreakerView;
+use redrive_core::breakers::BreakerView;
 
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Fields, own_path};

@@ -1,8 +1,8 @@
 //! The headline: what died lately and of what, who waits, what rests; or that all is well.
 
 use maud::{Markup, html};
-use redrive::contract::BreakerView;
 use redrive::overview::{Lately, Look, Need, PipelineLine};
+use redrive_core::breakers::BreakerView;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Standing;
 
