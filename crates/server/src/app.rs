@@ -148,6 +148,7 @@ impl App {
         // Who asks is told soon that the store does not answer, whoever works here.
         let redrive = redrive.answering();
         let (vault, now) = (setting.vault(&redrive)?, redrive.now());
+        redrive.alerts().replace(Some(setting.watched_by_server()));
         Ok(Self(Arc::new(Shared {
             redrive,
             setting: RwLock::new((Arc::new(setting), now)),
@@ -190,7 +191,7 @@ impl App {
         for name in next.config.pipeline.keys() {
             next.served_pipeline(name.clone(), self.vault()).map_err(|error| error.to_string())?;
         }
-        self.redrive().alerts().replace(next.watched_by_workers());
+        self.redrive().alerts().replace(Some(next.watched_by_server()));
         *self.0.setting.write().unwrap_or_else(PoisonError::into_inner) = (Arc::new(next), self.redrive().now());
         // After that: who makes a pipeline of the former one meanwhile has put it here by then.
         lock(&self.0.pipelines).clear();

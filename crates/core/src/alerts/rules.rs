@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::Condition;
 use crate::ids::PipelineName;
 
 /// The thresholds of one pipeline, or of all that have none of their own.
@@ -38,6 +39,23 @@ pub struct Rules {
     pub disk: Option<u64>,
 }
 
+impl Rules {
+    /// Whether they have a condition.
+    pub const fn watch(&self, condition: Condition) -> bool {
+        match condition {
+            Condition::Rate => self.rate.is_some(),
+            Condition::Jump => self.jump.is_some(),
+            Condition::Cause => self.cause_letters.is_some(),
+            Condition::Breaker => self.breaker.is_some(),
+            Condition::Replay => self.replay,
+            Condition::Stalled => self.stalled.is_some(),
+            Condition::Coverage => self.coverage.is_some(),
+            Condition::Expiry => self.expiry.is_some(),
+            Condition::Disk => self.disk.is_some(),
+        }
+    }
+}
+
 impl Default for Rules {
     fn default() -> Self {
         let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
@@ -67,7 +85,8 @@ pub struct RuleBook {
     pub all: Rules,
     /// Of those that have.
     pub pipelines: BTreeMap<PipelineName, Rules>,
-    /// The pipelines that are judged by them; nothing if all are. Those of others are left alone: whoever knows them judges them.
+    /// The pipelines that are judged by them; nothing if all are. Those of others are left alone: whoever knows them judges them. Those
+    /// that nobody knows are judged by everybody.
     pub judged: Option<BTreeSet<PipelineName>>,
     /// What the file is known by that has them. An alert belongs to the files whose rules see it: another file neither ends it nor
     /// tells its sinks of it.

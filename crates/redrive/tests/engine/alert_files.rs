@@ -13,6 +13,7 @@ use redrive::dead::{Reported, Reporting};
 use redrive::{FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::alerts::{Alert, CareChange, Condition, RuleBook};
+use redrive_core::definitions::DefinitionVersion;
 use redrive_core::policy::Policy;
 use serde_json::Value;
 
@@ -26,7 +27,7 @@ fn pipeline(name: &str) -> Pipeline {
         let code = job.input["code"].as_str().unwrap_or_default().to_owned();
         Err::<Value, _>(FailureReport::new(Reason::RejectedInput, format!("{code} is missing")).with_code(code))
     };
-    Pipeline::new(name, run).expect("a pipeline")
+    Pipeline::new(name, run).expect("a pipeline").defined(DefinitionVersion::new("aa"))
 }
 
 async fn bury(redrive: &Redrive, name: &str, letters: usize, code: &str) {

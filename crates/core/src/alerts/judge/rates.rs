@@ -62,14 +62,22 @@ impl Window {
 
     /// Says that all is well if the jobs of the window show it: enough of them, or any if none died. A pipeline with few jobs would
     /// otherwise have one incident for ever.
-    fn is_over(&self, limit: f64) -> Verdict {
+    fn is_over(&self, limit: f64, silent: Option<Timestamp>) -> Verdict {
         let Self { length, died, .. } = self;
         let is_well = match died.part {
             0 => died.whole > 0,
             _ => died.whole >= ENDED_MIN && died.value() <= limit + ROUNDING,
         };
         let well = || format!("{} of {} tasks died in the last {}", died.part, died.whole, span(*length));
-        if is_well { Verdict::Clear(well()) } else { Verdict::Unknown }
+        if is_well { Verdict::Clear(well()) } else { Verdict::unknown(silent) }
+    }
+
+    /// Since when nothing has come to its end, if nothing did in the window.
+    fn silent_since(&self, pipeline: &PipelineFacts) -> Option<Timestamp> {
+        let ended_at = pipeline.ended_at.filter(|_| self.died.whole == 0)?;
+        let is_minute = pipeline.minutes.iter().any(|(at, share)| *at == ended_at && share.whole > 0);
+        // Of an hour it is only known that nothing came after it.
+        Some(if is_minute { ended_at } else { ended_at + HOUR })
     }
 }
 
@@ -91,9 +99,13 @@ pub(super) fn rate(looking: &Looking<'_>, name: &PipelineName, pipeline: &Pipeli
     let long =
         Window::long(pipeline, rules, told, looking.now).filter(|long| firing.is_none_or(|fires| long.saw(fires)));
     let above = [Some(&short), long.as_ref()].into_iter().flatten().find(|window| window.is_above(limit));
+    let silent = short.silent_since(pipeline);
     let verdict = match above {
-        Some(window) => Verdict::Fires(dying(name, window, limit, &format!("alerts above {}", percent(limit)))),
-        None => long.as_ref().unwrap_or(&short).is_over(limit),
+        Some(window) => {
+            let found = dying(name, window, limit, &format!("alerts above {}", percent(limit)));
+            Verdict::Fires(found.silent_since(silent, looking.now))
+        }
+        None => long.as_ref().unwrap_or(&short).is_over(limit, silent),
     };
     Some(of_pipeline(Condition::Rate, name, None, verdict))
 }
@@ -108,13 +120,13 @@ pub(super) fn jump(looking: &Looking<'_>, name: &PipelineName, pipeline: &Pipeli
     let window = Window::short(pipeline, rules, looking.now);
     let (limit, surely) = (usual.at_most() * times, window.died.at_least());
     let verdict = match () {
-        () if usual.whole < USUAL_MIN => Verdict::Unknown,
+        () if usual.whole < USUAL_MIN => Verdict::unknown(window.silent_since(pipeline)),
         () if window.died.part >= rules.died_min && surely > limit => {
             let (surely, usual) = (percent(surely), percent(usual.value()));
             let why = format!("surely more than {surely}; usually {usual}, alerts above {times} times that");
             Verdict::Fires(dying(name, &window, limit, &why))
         }
-        () => window.is_over(limit),
+        () => window.is_over(limit, window.silent_since(pipeline)),
     };
     Some(Seen { baseline: Some(usual), ..of_pipeline(Condition::Jump, name, None, verdict) })
 }

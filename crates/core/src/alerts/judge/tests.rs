@@ -40,7 +40,7 @@ impl Recorded {
         let pipeline = PipelineFacts {
             minutes: recent.map(|(minute, share)| (at(*minute), *share)).collect(),
             hours: hours.into_iter().map(|(hour, share)| (at(hour * 60), share)).collect(),
-            ended_at: Some(at(now)),
+            ended_at: self.minutes.iter().rev().find(|(_, share)| share.whole > 0).map(|(minute, _)| at(*minute)),
             ..PipelineFacts::default()
         };
         Facts { pipelines: [(name(), pipeline)].into(), ..Facts::default() }
@@ -178,10 +178,32 @@ fn five_of_many_do_not_fire_and_five_of_few_do() {
 fn silence_is_no_sign_that_it_is_over() {
     let mut recorded = Recorded::default();
     recorded.go(20, |_| 5, 10);
-    recorded.go(120, |_| 0, 0);
-    assert_eq!(recorded.of(Condition::Rate), [(0, "fired")]);
-    recorded.go(10, |_| 0, 10);
+    let key = AlertKey::new(Condition::Rate, Some(&name()), None);
+    let summary = |recorded: &Recorded| recorded.alerts[&key].finding.summary.clone();
+    for said in ["22:19 UTC", "2023-11-14 22:19 UTC"] {
+        recorded.go(60, |_| 0, 0);
+        assert_eq!(recorded.of(Condition::Rate), [(0, "fired")]);
+        let said = format!("); nothing has finished since {said}");
+        assert!(summary(&recorded).ends_with(&said), "{}", summary(&recorded));
+    }
+    recorded.go(1, |_| 1, 2);
+    assert!(!summary(&recorded).contains("nothing has finished"), "{}", summary(&recorded));
+    recorded.go(20, |_| 0, 10);
     assert_eq!(recorded.of(Condition::Rate).last().map(|(_, what)| *what), Some("over"));
+}
+
+/// What no file defines is judged by whoever judges, by the rules of all; what another file has is left to that.
+#[test]
+fn a_pipeline_that_no_file_has_is_judged_by_every_file() {
+    let fires = |undefined: bool| {
+        let mut recorded = Recorded { minutes: vec![(0, Share::new(50, 100))], ..Recorded::default() };
+        recorded.rules.judged = Some(BTreeSet::new());
+        let mut facts = recorded.facts(0);
+        facts.undefined.extend(undefined.then(name));
+        let alerts = judge(&recorded.rules, &facts, &Alerts::new(), at(0));
+        alerts.iter().map(|alert| alert.condition).collect::<Vec<_>>()
+    };
+    assert_eq!((fires(true), fires(false)), (vec![Condition::Rate], vec![]));
 }
 
 /// Ten jobs an hour: each night on which half of them die is told.
