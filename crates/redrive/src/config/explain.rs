@@ -54,14 +54,16 @@ pub enum From {
 }
 
 impl Redrive {
-    /// What a pipeline effectively is, as far as the configuration or the store knows.
+    /// What a pipeline effectively is, as far as the configuration or the store knows. Nothing if neither does: how it is run is then
+    /// decided by the programs that report it, and the defaults of Redrive say nothing about it.
     pub async fn explain_pipeline(&self, setting: &Setting, name: &PipelineName) -> Result<Vec<Explained>, Error> {
         if let Some(pipeline) = setting.config.pipeline.get(name) {
             return Ok(of_file(&setting.config, name, pipeline));
         }
         let kept = self.store.list_definitions(Some(name.clone())).await?;
         let newest = kept.iter().max_by_key(|definition| definition.last_seen);
-        let mut values = newest.map(of_store).unwrap_or_default();
+        let Some(newest) = newest else { return Ok(Vec::new()) };
+        let mut values = of_store(newest);
         add_defaults(&mut values, &PipelineConfig::default());
         Ok(values)
     }

@@ -50,7 +50,7 @@ export const live = {
     check(String(await ticked()) === String(chosen), "an update in place leaves them");
     await page.getByRole("button", { name: "show" }).click();
     await page.locator("#fresh").waitFor({ state: "hidden" });
-    await page.getByText("2 selected").waitFor();
+    await page.getByText("2 selected", { exact: true }).waitFor();
     check(String(await ticked()) === String(chosen), `and so does one that shows new rows: ${await ticked()}`);
     check(await page.getByRole("button", { name: "Replay 2 selected…" }).isVisible(), "buttons have their number");
     await page.goto(`${base}/letters?pipeline=shop`);
