@@ -82,7 +82,7 @@ async fn list(State(app): State<App>, caller: Caller, list: List<Which>) -> Resu
         alerts.retain(|view| view.alert.pipeline.as_ref().is_some_and(|name| caller.covers(name)));
         sinks.clear();
     }
-    let Listed { items: alerts, next } = list.cut(alerts, |_| true)?;
+    let Listed { items: alerts, next } = list.cut(alerts)?;
     Ok(Json(Shown { listed: AlertList { alerts, sinks }, next }))
 }
 
