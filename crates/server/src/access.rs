@@ -12,7 +12,7 @@ use redrive::pipelines::{PipelineError, PipelineView};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::failures::Failure;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::tokens::{Role, Token, TokenHash};
+use redrive_core::tokens::{PipelinePattern, Role, Token, TokenHash};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -71,13 +71,9 @@ impl Caller {
         self.token.as_ref().is_none_or(|token| token.pipelines.is_empty())
     }
 
-    /// The one pipeline that is, if there is one.
-    pub fn only_pipeline(&self) -> Option<PipelineName> {
-        match self.token.as_ref()?.pipelines.as_slice() {
-            // The beginning of names is no name.
-            [only] => only.to_string().parse().ok(),
-            _ => None,
-        }
+    /// The pipelines that are, as lists of the store are asked for; none means all.
+    pub fn within(&self) -> Vec<PipelinePattern> {
+        self.token.as_ref().map(|token| token.pipelines.clone()).unwrap_or_default()
     }
 
     /// Whether each of these pipelines is, as of a replay that is theirs to see.

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use redrive_core::causes::CauseSort;
 use redrive_core::dead::{DeadLetter, LetterSort};
 use redrive_core::replays::TriedDetails;
+use redrive_core::tokens::PipelinePattern;
 
 use crate::contract::SearchedDead;
 use crate::error::StoreError;
@@ -19,6 +20,15 @@ pub(crate) fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
         Some((at.parse().ok()?, row.parse().ok()?))
     };
     read().ok_or_else(|| StoreError::InvalidCursor(cursor.to_owned()))
+}
+
+/// The condition that a column has the name of a pipeline that one of the patterns means.
+pub(crate) fn within(column: &str, patterns: &[PipelinePattern], mut bind: impl FnMut(String) -> String) -> String {
+    let each = patterns.iter().map(|pattern| match pattern.beginning() {
+        Some(beginning) => format!("substr({column}, 1, {}) = {}", beginning.len(), bind(beginning.to_owned())),
+        None => format!("{column} = {}", bind(pattern.to_string())),
+    });
+    format!("({})", each.collect::<Vec<_>>().join(" OR "))
 }
 
 /// The order of causes, by the columns that both backends have.

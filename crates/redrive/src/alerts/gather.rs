@@ -208,7 +208,10 @@ fn firing_causes(known: &Judged) -> Vec<CauseId> {
 async fn replays(redrive: &Redrive) -> Result<Vec<ReplayFacts>, Error> {
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let page = redrive.store.list_replays(ListReplays { open_only: true, limit: LISTED, cursor }).await?;
+        let page = redrive
+            .store
+            .list_replays(ListReplays { open_only: true, limit: LISTED, cursor, within: Vec::new() })
+            .await?;
         found.extend(page.items.into_iter().filter_map(replay));
         cursor = page.next;
         if cursor.is_none() {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use redrive_core::dead::{DeadLetter, LetterSort};
+use redrive_core::ids::PipelineName;
 use redrive_store::StoreError;
 use redrive_store::contract::{DeadFilter, SearchDead};
 
@@ -76,7 +77,7 @@ impl Redrive {
     /// How many letters are looked at for a filter, where a counter knows that.
     async fn letters_to_look_at(&self, filter: &DeadFilter) -> Result<Option<u64>, Error> {
         let looked_at = filter.indexed();
-        let rest = DeadFilter { pipeline: None, ..looked_at.clone() };
+        let rest = DeadFilter { pipeline: None, within: Vec::new(), ..looked_at.clone() };
         if let (Some(cause), true) = (&rest.cause, DeadFilter { cause: None, ..rest.clone() }.is_empty()) {
             return Ok(Some(self.store.get_cause(cause.clone(), self.now()).await?.cause.dead));
         }
@@ -84,8 +85,12 @@ impl Redrive {
             return Ok(None);
         }
         let ledgers = self.store.ledgers().await?;
-        let of = looked_at.pipeline;
-        let counted = ledgers.iter().filter(|(name, _)| of.as_ref().is_none_or(|wanted| wanted == *name));
+        let DeadFilter { pipeline, within, .. } = looked_at;
+        let is_meant = |name: &PipelineName| {
+            pipeline.as_ref().is_none_or(|wanted| wanted == name)
+                && (within.is_empty() || within.iter().any(|pattern| pattern.covers(name)))
+        };
+        let counted = ledgers.iter().filter(|(name, _)| is_meant(name));
         Ok(Some(counted.map(|(_, ledger)| u64::try_from(ledger.dead).unwrap_or(0)).sum()))
     }
 }

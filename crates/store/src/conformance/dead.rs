@@ -16,7 +16,7 @@ use serde_json::json;
 use super::replays::{Asked, advance, all, at_once, change, lease, plan, plan_of, replay_one, start_as};
 use super::script::{
     Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_one, ledger,
-    listen, pipeline, plain, settle, settle_all,
+    listen, pipeline, plain, settle, settle_all, within,
 };
 use crate::contract::{
     DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, RegisterPayload, SearchDead, SearchedDead, Selection,
@@ -50,6 +50,20 @@ pub async fn lists_filter(store: Shared) {
     assert_eq!(count(DeadFilter { text: Some("\"n\":4".into()), ..all() }).await, 1);
     assert_eq!(count(DeadFilter { text: Some("100%".into()), ..all() }).await, 5);
     assert_eq!(count(DeadFilter { reason: Some(Reason::Blocked), target: Some("host1".into()), ..all() }).await, 3);
+    let cause = dead(&store, all()).await[0].cause.clone();
+    for (patterns, found) in [(&["none-*", "suite"][..], 5), (&["su*"], 5), (&["*"], 5), (&["SUITE", "suit", "s_*"], 0)]
+    {
+        let own = || DeadFilter { within: within(patterns), ..all() };
+        assert_eq!(count(own()).await, found, "{patterns:?}");
+        assert_eq!(count(DeadFilter { reason: Some(Reason::Tls), ..own() }).await, found / 5, "{patterns:?}");
+        assert_eq!(count(DeadFilter { cause: cause.clone(), ..own() }).await > 0, found > 0, "{patterns:?}");
+        let filter = DeadFilter { text: Some("failure".into()), ..own() };
+        let params = SearchDead { filter, sort: LetterSort::Newest, limit: 1, look_at: 9, cursor: None };
+        let searched = store.search_dead(params).await.expect("searched");
+        assert_eq!((searched.letters.is_empty(), searched.next.is_none()), (found == 0, found == 0), "{patterns:?}");
+        let params = ListDead::newest(own(), 1);
+        assert_eq!(store.list_dead(params).await.expect("listed").next.is_some(), found > 0, "{patterns:?}");
+    }
 }
 
 /// Pages follow each other without gap or repetition, while new letters arrive.

@@ -16,6 +16,7 @@ use redrive_core::ledger::Ledger;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Decision, Destination, Ending, Outcome, Settlement, decide};
 use redrive_core::time::Timestamp;
+use redrive_core::tokens::PipelinePattern;
 use serde_json::{Value, json};
 
 use crate::contract::{
@@ -35,6 +36,11 @@ pub const fn at(secs: i64) -> Timestamp {
 /// The pipeline of the suite.
 pub fn pipeline() -> PipelineName {
     "suite".parse().expect("a pipeline name")
+}
+
+/// The pipelines that a token with these patterns is for.
+pub fn within(patterns: &[&str]) -> Vec<PipelinePattern> {
+    patterns.iter().map(|pattern| pattern.parse().expect("a pattern")).collect()
 }
 
 /// A worker by number.

@@ -8,6 +8,7 @@ use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::retrying::RetryingJob;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
+use redrive_core::tokens::PipelinePattern;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -79,6 +80,8 @@ pub enum EnqueuedJob {
 pub struct JobFilter {
     /// Only of this pipeline.
     pub pipeline: Option<PipelineName>,
+    /// Only of the pipelines that one of these means; none means any.
+    pub within: Vec<PipelinePattern>,
     /// Only in these states; empty means any.
     pub states: Vec<JobState>,
     /// Only those that failed last for this reason.

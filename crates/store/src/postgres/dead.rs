@@ -131,6 +131,13 @@ async fn of_keys(conn: &Conn, filter: &DeadFilter, keys: Option<&[i64]>) -> Resu
         // No pipeline has the row 0.
         conditions.equal("d.pipeline", Some(id.unwrap_or(0)));
     }
+    if !filter.within.is_empty() {
+        let mut named = Conditions::default();
+        named.within("name", &filter.within);
+        let sql = format!("SELECT id FROM pipeline {named}");
+        let ids: Vec<i64> = conn.query(&sql, named.values(), |row| row.get(0)).await?;
+        conditions.one_of_numbers("d.pipeline", &ids);
+    }
     if let Some(keys) = keys {
         conditions.one_of_numbers("d.cause_key", keys);
     }

@@ -142,6 +142,7 @@ fn conditions(source: &Source, filter: &JobFilter, before: Option<JobId>) -> Con
     let mut conditions = Conditions::default();
     conditions.less_than(source.id, before);
     conditions.equal("p.name", filter.pipeline.as_ref().map(|name| name.as_str()));
+    conditions.within("p.name", &filter.within);
     if !source.lacks_reason() {
         conditions.equal("j.reason", filter.reason.map(|reason| reason.as_str()));
         conditions.equal("j.code", filter.code.as_deref());

@@ -148,11 +148,31 @@ fn search(conn: &Connection, params: &SearchDead) -> Result<SearchedDead, Fault>
     Ok(lists::searched(found, &keys, (params.limit.max(1), look_at, params.sort)))
 }
 
-/// The conditions of a filter, on `dead d`, for each key of its cause apart: the letters of each are found in their order, so that a
+/// The conditions of a filter, on `dead d`, for each key of its cause or each pipeline apart: the letters of each are found in their order, so that a
 /// page need not be sorted out of all of them.
 pub(super) fn conditions_by_key(conn: &Connection, filter: &DeadFilter) -> Result<Vec<Conditions>, Fault> {
-    let Some(cause) = &filter.cause else { return Ok(vec![of_keys(filter, None)]) };
-    Ok(cause_keys::keys_of(conn, cause)?.iter().map(|key| of_keys(filter, Some(std::slice::from_ref(key)))).collect())
+    if let Some(cause) = &filter.cause {
+        let keys = cause_keys::keys_of(conn, cause)?;
+        return Ok(keys.iter().map(|key| of_keys(filter, Some(std::slice::from_ref(key)))).collect());
+    }
+    if filter.within.is_empty() || filter.pipeline.is_some() || is_narrow(filter) {
+        return Ok(vec![of_keys(filter, None)]);
+    }
+    let mut named = Conditions::default();
+    named.within("name", &filter.within);
+    let mut select = conn.prepare_cached(&format!("SELECT name FROM pipeline {named}"))?;
+    let names = select.query_map(named.values(), |row| rows::parsed(row, 0))?.collect::<RowResult<Vec<_>>>()?;
+    let of_pipeline = |name| DeadFilter { pipeline: Some(name), within: Vec::new(), ..filter.clone() };
+    Ok(names.into_iter().map(|name| of_keys(&of_pipeline(name), None)).collect())
+}
+
+/// Whether a filter finds fewer letters than a pipeline has, by an index of its own.
+const fn is_narrow(filter: &DeadFilter) -> bool {
+    filter.reason.is_some()
+        || filter.code.is_some()
+        || filter.target.is_some()
+        || filter.cause.is_some()
+        || filter.proxy.is_some()
 }
 
 /// The conditions of a filter, on `dead d`.
@@ -166,14 +186,10 @@ fn of_keys(filter: &DeadFilter, keys: Option<&[i64]>) -> Conditions {
     let mut conditions = Conditions::default();
     if let Some(name) = &filter.pipeline {
         // Any other filter finds fewer than a pipeline has: the `+` keeps its index out of the way.
-        let narrower = filter.reason.is_some()
-            || filter.code.is_some()
-            || filter.target.is_some()
-            || filter.cause.is_some()
-            || filter.proxy.is_some();
-        let column = if narrower { "+d.pipeline" } else { "d.pipeline" };
+        let column = if is_narrow(filter) { "+d.pipeline" } else { "d.pipeline" };
         conditions.equal_to_query(column, "SELECT id FROM pipeline WHERE name =", name.as_str().to_owned());
     }
+    conditions.within("(SELECT name FROM pipeline WHERE id = d.pipeline)", &filter.within);
     if let Some(keys) = keys {
         conditions.one_of_numbers("d.cause_key", keys);
     }

@@ -84,7 +84,7 @@ async fn list(State(app): State<App>, caller: Caller, list: List<Which>) -> Resu
         unwatched.retain(|name| caller.covers(name));
         sinks.clear();
     }
-    let Listed { items: alerts, next } = list.cut(alerts, |_| true)?;
+    let Listed { items: alerts, next } = list.cut(alerts)?;
     Ok(Json(Shown { listed: AlertList { alerts, sinks, unwatched }, next }))
 }
 
