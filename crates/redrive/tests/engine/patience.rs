@@ -202,7 +202,7 @@ async fn letters_of_a_target_that_is_back_are_replayed_a_thousand_at_a_time() {
     pass_until(&clock, "they are done", async || ledger().await.done == letters + 3).await;
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
-    let all = ListReplays { open_only: false, limit: 9, cursor: None };
+    let all = ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() };
     let replays = redrive.store().list_replays(all).await.expect("listed").items;
     let totals: Vec<_> = replays.iter().map(|replay| i64::try_from(replay.progress.total).expect("few")).collect();
     assert_eq!(totals, [letters - 1_000, 1_000], "the newest first");
