@@ -13,6 +13,7 @@ use redrive::replays::ReplayError;
 use redrive::{Error, ErrorKind, StoreError};
 use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::InputTooLarge;
 use redrive_core::tokens::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -102,6 +103,11 @@ impl ApiError {
     /// It came in too much at once: less of it may come at once.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self { retry_after: Some(SOON), ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message) }
+    }
+
+    /// An input is longer than its pipeline accepts, however often it is sent.
+    pub fn input_too_large(field: String, why: InputTooLarge) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "input_too_large", why.to_string()).at(field)
     }
 
     /// It did not come in time: what is sent faster may be taken.

@@ -174,6 +174,7 @@ fn defaults(pipeline: &PipelineConfig) -> Vec<(&'static str, Value)> {
         ("history", kept(history)),
         ("keep_results", if pipeline.out.is_some() { json!("off") } else { kept(results.kept_for) }),
         ("kept_results_max", json!(results.bytes_max)),
+        ("input_max", json!(pipeline.input_bytes_max())),
         ("payload", json!("failed")),
         ("payload_max", json!(PAYLOAD_BYTES_MAX)),
         ("good_pages", json!(true)),

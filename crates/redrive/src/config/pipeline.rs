@@ -8,6 +8,7 @@ use crate::handler::http::extract::Rules;
 use crate::vault::Keep;
 use redrive_core::breakers::BreakerPolicy;
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::INPUT_BYTES_MAX;
 use redrive_core::policy::Policy;
 use redrive_core::results::ResultPolicy;
 use redrive_core::retry::RetryPolicy;
@@ -63,6 +64,8 @@ pub struct PipelineConfig {
     pub lease: Option<Time>,
     /// Queued jobs above which an enqueue is refused.
     pub max_queued: Option<u64>,
+    /// The longest input that is accepted.
+    pub input_max: Option<Size>,
     /// How long dead letters are kept, or `forever`.
     pub retention: Option<Retention>,
     /// How long it is known what became of a job that is done or discarded, or `forever`.
@@ -308,6 +311,11 @@ impl PipelineConfig {
     /// The target that all jobs of the pipeline have: the one that is named, or the host that its requests go to.
     pub fn fixed_target(&self) -> Option<String> {
         self.target.clone().or_else(|| http::fixed_host(self))
+    }
+
+    /// The longest input that is accepted, in bytes of JSON.
+    pub fn input_bytes_max(&self) -> u64 {
+        self.input_max.map_or(INPUT_BYTES_MAX, |max| max.0)
     }
 
     /// The policy these keys make, with defaults for what is missing.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::{INPUT_BYTES_MAX, InputLimits};
 use redrive_core::policy::Policy;
 use redrive_core::secrets::Secrets;
 use redrive_store::{Location, Options, StoreError};
@@ -180,6 +181,17 @@ impl Setting {
     /// The policy of a pipeline, as far as the configuration has one.
     pub fn policy(&self, name: &PipelineName) -> Policy {
         self.config.pipeline.get(name).map_or_else(Policy::default, PipelineConfig::policy)
+    }
+
+    /// The longest input of a pipeline, in bytes of JSON.
+    pub fn input_bytes_max(&self, name: &PipelineName) -> u64 {
+        self.config.pipeline.get(name).map_or(INPUT_BYTES_MAX, PipelineConfig::input_bytes_max)
+    }
+
+    /// The longest inputs of the pipelines, as far as the configuration names them.
+    pub fn input_limits(&self) -> InputLimits {
+        let own = self.config.pipeline.iter().map(|(name, config)| (name.clone(), config.input_bytes_max()));
+        InputLimits::new(own)
     }
 
     /// The secrets of a pipeline, as far as the configuration knows them by name.

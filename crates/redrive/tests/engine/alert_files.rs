@@ -14,6 +14,7 @@ use redrive::{FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::alerts::{Alert, CareChange, Condition, RuleBook};
 use redrive_core::definitions::DefinitionVersion;
+use redrive_core::jobs::InputLimits;
 use redrive_core::policy::Policy;
 use serde_json::Value;
 
@@ -168,7 +169,10 @@ async fn what_was_imported_did_not_die_here() {
     from.export_dead(redrive::contract::DeadFilter::default(), &mut lines).await.expect("exported");
     let (to, clock) = redrive();
     let by = Actor::new("ada", Via::Api);
-    let imported = to.import_dead_file(("letters", Cursor::new(lines)), None, &by, |_| {}).await.expect("imported");
+    let imported = to
+        .import_dead_file(("letters", Cursor::new(lines)), (None, InputLimits::default()), &by, |_| {})
+        .await
+        .expect("imported");
     assert_eq!(imported.new, 20);
     let watching = Watching::new(rules(Condition::Cause), Vec::new());
     assert_eq!(firing(&to, &watching).await, []);

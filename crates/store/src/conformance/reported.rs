@@ -31,7 +31,7 @@ pub fn reported(n: u128, key: &str, secs: i64) -> BroughtLetter {
 }
 
 async fn report(store: &Shared, letters: Vec<BroughtLetter>, now: Timestamp) -> Vec<Arrival> {
-    store.import_dead(ImportDead { letters, by: ada(), now }).await.expect("reported")
+    store.import_dead(ImportDead { letters: letters.into(), by: ada(), now }).await.expect("reported")
 }
 
 fn id(n: u128) -> JobId {

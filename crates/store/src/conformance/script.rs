@@ -61,7 +61,7 @@ pub async fn enqueue(store: &Shared, jobs: Vec<NewJob>) -> Vec<EnqueuedJob> {
 
 /// Enqueues jobs to a pipeline with a bound.
 pub async fn try_enqueue(store: &Shared, jobs: Vec<NewJob>, queued_max: Option<u64>) -> Result<Vec<EnqueuedJob>> {
-    store.enqueue(EnqueueJobs { pipeline: pipeline(), jobs, queued_max, now: at(0) }).await
+    store.enqueue(EnqueueJobs { pipeline: pipeline(), jobs: jobs.into(), queued_max, now: at(0) }).await
 }
 
 /// A heartbeat of worker `n`, whose leases last another 30 seconds.
@@ -209,7 +209,7 @@ pub async fn bury(store: &Shared, new: NewJob, reason: Reason, message: &str, no
 pub fn brought(letters: Vec<DeadLetter>, now: Timestamp) -> ImportDead {
     let rules = CauseRules::default();
     let recognised = |letter| BroughtLetter::recognised(letter, &rules).expect("it has a failure");
-    ImportDead { letters: letters.into_iter().map(recognised).collect(), by: ada(), now }
+    ImportDead { letters: letters.into_iter().map(recognised).collect::<Vec<_>>().into(), by: ada(), now }
 }
 
 /// The suite's ledger.

@@ -71,7 +71,8 @@ pub use leases::{
 };
 pub use ledger::{Audit, AuditedPipeline, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 pub use outcomes::{CountOutcomes, OutcomeStore};
-pub use pages::Page;
+pub(crate) use pages::Room;
+pub use pages::{PAGE_BYTES_MAX, Page};
 pub use payloads::{
     ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
     TouchPayload,
