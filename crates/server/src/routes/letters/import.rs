@@ -85,7 +85,8 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     answer.foretold = match asked.dry_run {
         true => app.redrive().foretell_brought(letters, reading, may, note).await?,
         false => {
-            let imported = app.redrive().import_brought(letters, reading, (&by, may), note).await?;
+            let imported =
+                app.redrive().import_brought(letters, reading, (&by, may, caller.covers_all()), note).await?;
             Foretold { imported, ..Foretold::default() }
         }
     };
