@@ -100,24 +100,25 @@ impl SinkConfig {
 
     /// The sink they make. Where a value from outside is missing, it is one that fails and says so.
     fn sink(&self, name: &str) -> Sink {
-        match self.definition() {
-            Ok(definition) => Sink::new(name, definition, self.timeout.map_or(TIMEOUT, |time| time.0)),
+        let mut secrets = Secrets::default();
+        match self.definition(&mut secrets) {
+            Ok(definition) => Sink::hiding(name, definition, self.timeout.map_or(TIMEOUT, |time| time.0), secrets),
             Err(why) => Sink::unusable(name, self.kind.as_str(), why),
         }
     }
 
-    fn definition(&self) -> Result<SinkDefinition, String> {
-        let mut secrets = Secrets::default();
+    /// What it is made of. `secrets` gets the values that come from outside the file.
+    fn definition(&self, secrets: &mut Secrets) -> Result<SinkDefinition, String> {
         let url = self.url.as_ref().map_or(PAGERDUTY, |url| &url.0);
-        let url = expand(url, &mut secrets)?;
-        let header = |(name, value): (&String, &Hidden)| Ok((name.clone(), expand(&value.0, &mut Secrets::default())?));
+        let url = expand(url, secrets)?;
+        let header = |(name, value): (&String, &Hidden)| Ok((name.clone(), expand(&value.0, secrets)?));
         let headers = self.headers.iter().map(header).collect::<Result<_, String>>()?;
         Ok(match self.kind {
             SinkKind::Webhook => SinkDefinition::Webhook { url, headers },
             SinkKind::Slack => SinkDefinition::Slack { url, headers },
             SinkKind::PagerDuty => {
                 let routing_key = self.routing_key.as_ref().map_or("", |key| &key.0);
-                SinkDefinition::PagerDuty { url, routing_key: expand(routing_key, &mut secrets)?, headers }
+                SinkDefinition::PagerDuty { url, routing_key: expand(routing_key, secrets)?, headers }
             }
             SinkKind::Command => SinkDefinition::Command { command: self.command.clone(), folder: self.folder.clone() },
             SinkKind::Log => SinkDefinition::Log,

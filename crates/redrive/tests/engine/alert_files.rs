@@ -309,7 +309,8 @@ async fn history_that_comes_late_fires_nothing() {
     redrive.count_outcomes("crawler", 1, serde_json::from_value(old).expect("counts")).await.expect("counted");
     let exported: String = (0..20).map(|n| format!("{}\n", letter(100 + n, 0))).collect();
     let reading = setting.reading("shop".parse().expect("a name"));
-    let imported = redrive.import_dead_file(("letters", Cursor::new(exported)), Some(reading), &by, |_| {}).await;
+    let (file, limits) = (("letters", Cursor::new(exported)), InputLimits::default());
+    let imported = redrive.import_dead_file(file, (Some(reading), limits), &by, |_| {}).await;
     assert_eq!(imported.expect("imported").new, 20);
     let mut all = RuleBook::default();
     (all.all.disk, all.all.expiry) = (None, None);

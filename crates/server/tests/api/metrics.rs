@@ -127,13 +127,33 @@ async fn series_are_bounded_whatever_is_asked_and_reported() {
 async fn who_is_let_near_some_pipelines_reads_numbers_of_no_other() {
     let server = Running::start().await;
     server.report("shop", json!({ "n": 1 }), "no").await;
-    server.report("bank", json!({ "n": 1 }), "no").await;
-    server.token("ops", Role::Admin, &[]).await;
+    let letter = server.report("bank", json!({ "n": 1 }), "no").await;
+    server.post("/replays", json!({ "letters": { "ids": [letter] } })).await.ok();
+    server.enqueue("bank", [json!({ "n": 2 })]).await;
+    server.post("/leases", json!({ "pipelines": ["bank"] })).await.ok();
+    server.redrive.judge_alerts(&redrive::alerts::Watching::default()).await.expect("judged");
+    let admin = server.token("ops", Role::Admin, &[]).await;
     let limited = server.token("eve", Role::Viewer, &["shop"]).await;
     let server = server.restart().await;
-    let answer = server.ask_as(Some(&limited), "GET ~/metrics", &[], None).await;
-    let text = String::from_utf8(answer.body).expect("text");
-    assert!(text.contains("pipeline=\"shop\"") && !text.contains("bank"), "{text}");
+    let page = async |token: &str| {
+        let answer = server.ask_as(Some(token), "GET ~/metrics", &[], None).await;
+        String::from_utf8(answer.body).expect("text")
+    };
+    let (all, theirs) = (page(&admin).await, page(&limited).await);
+    assert!(theirs.contains("pipeline=\"shop\"") && !theirs.contains("bank"), "{theirs}");
+    let of_all = [
+        "redrive_replays_open{state=\"running\"}",
+        "redrive_replay_letters{state=\"running\"}",
+        "redrive_workers{kind=\"remote\"}",
+    ];
+    for series in of_all {
+        assert_eq!(value(&all, series), Some(1.0), "{series}: {all}");
+        assert_eq!(value(&theirs, series).unwrap_or(0.0), 0.0, "{series}: {theirs}");
+    }
+    for family in ["redrive_store_", "redrive_vault_", "redrive_http_", "redrive_sinks_failing", "redrive_access_log_"]
+    {
+        assert!(all.contains(family) && !theirs.contains(family), "{family}: {theirs}");
+    }
     assert_eq!(server.get("~/metrics").await.status, 401);
 }
 

@@ -88,7 +88,8 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     answer.foretold = match asked.dry_run {
         true => app.redrive().foretell_brought(letters, (reading, limits), may, note).await?,
         false => {
-            let imported = app.redrive().import_brought(letters, (reading, limits), (&by, may), note).await?;
+            let may = (&by, may, caller.covers_all());
+            let imported = app.redrive().import_brought(letters, (reading, limits), may, note).await?;
             Foretold { imported, ..Foretold::default() }
         }
     };
