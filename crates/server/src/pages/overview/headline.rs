@@ -2,14 +2,15 @@
 
 use maud::{Markup, html};
 use redrive::contract::BreakerView;
-use redrive::overview::{Lately, Look, Need, PipelineLine};
+use redrive::overview::{Lately, Look, MainCause, Need, PipelineLine};
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Standing;
+use redrive_core::time::Timestamp;
 
 use super::about;
 use crate::look::figures::{count, part_of, percent};
 use crate::look::tone::Tone;
-use crate::pages::parts::{clock, name, text};
+use crate::pages::parts::{clock, instant, name, text};
 use crate::pages::problem::Problem;
 use crate::pages::shell::{number_of, number_or_more};
 
@@ -60,11 +61,7 @@ where
                         "; " (count(worst.recovered as i64)) " recovered, " (count(dead)) " dead now"
                     }
                     "."
-                    @if let Some((cause, of_it)) = &worst.cause {
-                        " Main cause since " (clock(worst.counted_since).get(..5).unwrap_or_default()) ": "
-                        a href={ "/causes/" (cause.id) } { (text(&cause.title)) } ", "
-                        (part_of(of_it.part as i64, of_it.whole as i64)) " that died."
-                    }
+                    @if let Some(main) = &worst.cause { (main_cause(main, look.now)) }
                     @if died > worst.died.part as i64 { " Over all pipelines " (count(died)) " of " (count(ended)) " in 10 min." }
                 }
                 None if ended > 0 => { "No task died in 10 min; " (count(ended)) " done." }
@@ -107,6 +104,21 @@ where
             }
         }
     })
+}
+
+/// The main cause, with its deaths among all of one window: since its first, or since the beginning of an hour.
+fn main_cause(main: &MainCause, now: Timestamp) -> Markup {
+    let MainCause { cause, died, since } = main;
+    let title = html! { a href={ "/causes/" (cause.id) } { (text(&cause.title)) } };
+    let (since, died) = (clock(*since), part_of(died.part as i64, died.whole as i64));
+    let since = since.get(..5).unwrap_or_default();
+    html! {
+        @if main.is_whole() { " Main cause since " (since) ": " (title) ", " (died) " that died." }
+        @else {
+            " Main cause: " (title) ", first death " (instant(cause.first_seen, now)) ". "
+            (died) " tasks that died since " (since) " died of it."
+        }
+    }
 }
 
 /// What the pipelines that wait wait for.
