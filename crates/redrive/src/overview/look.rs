@@ -135,9 +135,13 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         Ok(self.cells.pauses.get_or_try_init(|| self.redrive.store.pauses()).await?)
     }
 
+    async fn alerts(&self) -> Result<&[AlertView], Error> {
+        Ok(self.cells.alerts.get_or_try_init(|| self.redrive.store.list_alerts()).await?)
+    }
+
     /// Alerts that nobody has seen to.
     async fn firing(&self) -> Result<Vec<&AlertView>, Error> {
-        let alerts = self.cells.alerts.get_or_try_init(|| self.redrive.store.list_alerts()).await?;
+        let alerts = self.alerts().await?;
         let is_theirs = |name: Option<&PipelineName>| name.map_or(self.sees_all, &self.covers);
         let firing = |view: &&AlertView| view.needs_somebody(self.now) && is_theirs(view.alert.pipeline.as_ref());
         Ok(alerts.iter().filter(firing).collect())
@@ -260,6 +264,9 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         let (store, now) = (&self.redrive.store, self.now);
         let (ledgers, pauses) = (self.ledgers().await?, self.pauses().await?);
         let (watched, breakers, minutes) = (self.watched().await?, self.held().await?, self.minutes().await?);
+        // Where alerts cannot be read, what needs somebody says so.
+        let alerts = self.alerts().await.unwrap_or_default();
+        let firing: Vec<_> = alerts.iter().filter(|view| view.alert.is_firing()).collect();
         // Of the days between nothing is shown.
         let week_ago = CountEvents { until: Some(now - WEEK + HOUR), ..CountEvents::since(now - WEEK, Span::Hour) };
         let week_ago = self.counts(week_ago).await?;
@@ -280,6 +287,7 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
                 is_held: waits || held_workers > 0,
                 queued: u64::try_from(ledger.queued).unwrap_or(0),
                 workers,
+                alerts: firing.iter().filter(|view| view.alert.pipeline.as_ref() == Some(&name)).count(),
             };
             PipelineLine {
                 standing: standing(&facts),

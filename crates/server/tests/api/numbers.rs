@@ -192,6 +192,11 @@ fn at(text: &str) -> Timestamp {
     text.parse().expect("a time")
 }
 
+async fn done(server: &Running, seq: u32, done: u32) {
+    let counts = json!([{ "pipeline": "shop", "done": done }]);
+    server.post("/outcomes", json!({ "client": "crawler", "seq": seq, "counts": counts })).await.ok();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_cause_is_dated_by_its_first_death_and_counted_in_one_window() {
     let clock = Arc::new(TestClock::at(at("2027-01-15T08:20:00Z")));
@@ -214,4 +219,47 @@ async fn the_main_cause_is_dated_by_its_first_death_and_counted_in_one_window() 
         later.contains(">08:48:00<") && later.contains(" 2 of 2 tasks that died since 09:00 died of it."),
         "{later}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_share_of_a_cause_stays_as_it_is_after_its_last_death() {
+    let clock = Arc::new(TestClock::at(at("2027-01-15T08:20:00Z")));
+    let server = Running::on_clock(Arc::clone(&clock)).await;
+    let browser = Browser::new(&server);
+    letters(&server, 4).await;
+    done(&server, 1, 4).await;
+    let cause = server.get("/causes").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
+    for minutes in [0, 50, 300, 8 * 24 * 60] {
+        clock.advance(Duration::from_secs(minutes * 60));
+        done(&server, 2 + u32::try_from(minutes).expect("small"), 40).await;
+        let page = browser.page(&format!("/causes/{cause}")).await;
+        assert!(page.contains("4 of 48 <small>tasks (8.3 %) "), "after {minutes} min: {page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipeline_is_not_normal_while_an_alert_of_it_fires() {
+    let clock = Arc::new(TestClock::at(at("2027-01-15T08:20:00Z")));
+    let server = Running::on_clock(Arc::clone(&clock)).await;
+    let browser = Browser::new(&server);
+    letters(&server, 6).await;
+    done(&server, 1, 300).await;
+    server.redrive.judge_alerts(&redrive::alerts::Watching::default()).await.expect("judged");
+    clock.advance(Duration::from_secs(11 * 60));
+    let keys: Vec<_> = server.get("/alerts").await.ok()["alerts"]
+        .as_array()
+        .expect("alerts")
+        .iter()
+        .map(|alert| alert["key"].clone())
+        .collect();
+    for is_seen in [false, true] {
+        if is_seen {
+            server.post("/alerts/changes", json!({ "keys": keys, "verb": "acknowledge" })).await.ok();
+        }
+        let page = browser.page("/").await;
+        let row = page[page.find("id=\"pipeline-shop\"").expect("its row")..].split("</tr>").next().expect("an end");
+        assert!(row.contains("alerting") && !row.contains("normal"), "{row}");
+        let headline = headline(&browser).await;
+        assert!(headline.contains(">alerts that fire</a>.") && !headline.contains("normal"), "{headline}");
+    }
 }

@@ -35,11 +35,12 @@ where
     let paused: Vec<&PipelineLine> = lines.iter().filter(|line| line.pause.is_some()).collect();
     let failing: Vec<&PipelineLine> = standing(Standing::Failing).filter(|line| !of_worst(line)).collect();
     let unattended: Vec<&PipelineLine> = standing(Standing::Unattended).filter(|line| !of_worst(line)).collect();
+    let alerting: Vec<&PipelineLine> = standing(Standing::Alerting).filter(|line| !of_worst(line)).collect();
     // Of all that is not normal something was said.
     let has_rest = standing(Standing::Normal).any(|line| !of_worst(&line));
     // That nothing died lately is no good news while something fires, rests, waits or needs somebody.
     let is_quiet = worst.is_none()
-        && [&waiting, &paused, &failing, &unattended].iter().all(|lines| lines.is_empty())
+        && [&waiting, &paused, &failing, &unattended, &alerting].iter().all(|lines| lines.is_empty())
         && needs.is_some_and(|all| all.needs.is_empty());
     let tone = match &worst {
         Some(worst) => Tone::of_dlq_rate(worst.died.value()),
@@ -87,7 +88,12 @@ where
                 (targets(held, &waiting))
                 "."
             }
-            @if worst.is_none() && alerts > 0 {
+            @if !alerting.is_empty() {
+                " "
+                @for (at, line) in alerting.iter().enumerate() { @if at > 0 { ", " } (line.name) }
+                @if alerting.len() == 1 { " has " } @else { " have " }
+                a href="/alerts" { "alerts that fire" } "."
+            } @else if worst.is_none() && alerts > 0 {
                 " " a href="/alerts" { (number_of(alerts, "alert fires", "alerts fire")) } "."
             }
             @if worst.is_none() && causes > 0 {
