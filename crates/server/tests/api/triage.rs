@@ -210,7 +210,7 @@ async fn a_cause_says_how_many_died_of_how_many_and_since_when() {
     let next = cause(&server, "shop", "basket is lost", 1).await;
     let browser = Browser::new(&server);
     let page = browser.page(&format!("/causes/{id}")).await;
-    assert!(page.contains("3 of 5 <small>tasks (60.0 %) since "), "{page}");
+    assert!(page.contains("3 of 5 <small>tasks (60.0 %) from "), "{page}");
     assert!(page.contains("1 of 2 that need you") && page.contains(&format!("href=\"/causes/{next}\"")), "{page}");
 }
 
