@@ -132,6 +132,7 @@ impl Decision {
             Destination::Done => [Some(Delta::of(Event::Done)), died_before.then_some(Delta::of(Event::Recovered))],
             Destination::Queue { .. } => [crashed.or(because(Event::Retried)), None],
             Destination::Dead { .. } => [crashed, because(if died_before { Event::Refailed } else { Event::Buried })],
+            Destination::Discarded { .. } => [because(Event::Discarded), None],
         }
         .into_iter()
         .flatten()
@@ -153,9 +154,9 @@ impl Decision {
         self.ends_attempt() && !fails_again
     }
 
-    /// Whether the job comes to its end by it, and never came to one before.
+    /// Whether the job is done or dead by it, and never was before. One that is discarded counts as neither.
     pub fn is_first_end(&self) -> bool {
-        self.tally.replays == 0 && !matches!(self.destination, Destination::Queue { .. })
+        self.tally.replays == 0 && (self.destination == Destination::Done || self.buries())
     }
 }
 

@@ -138,6 +138,10 @@ pub enum Disposition {
     Dead,
     /// Open the breaker of its target and give the attempt back.
     Hold,
+    /// Take the failure for a result.
+    Done,
+    /// Discard it, with a record of why.
+    Discard,
 }
 
 /// What a handler says about an attempt that failed. Everything is optional: rules fill in what it leaves open.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::handler::http::extract::Rules;
 use crate::vault::Keep;
 use redrive_core::breakers::BreakerPolicy;
+use redrive_core::failures::Disposition;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::INPUT_BYTES_MAX;
 use redrive_core::policy::Policy;
@@ -263,7 +264,22 @@ pub enum OnRecovery {
     None,
 }
 
+/// How many jobs run at once that mostly wait for answers, unless the pipeline says otherwise.
+const REQUESTING_JOBS: usize = 16;
+
 impl PipelineConfig {
+    /// Returns how many jobs run at once in a process.
+    pub fn at_once(&self) -> usize {
+        let requests = matches!(self.handler, HandlerKind::Http | HandlerKind::SubmitPoll);
+        self.concurrency.unwrap_or_else(|| if requests { REQUESTING_JOBS } else { crate::pipeline::cores() })
+    }
+
+    /// Returns how many requests go to one target at once, if its handler sends them.
+    pub fn per_target(&self) -> Option<usize> {
+        let requests = matches!(self.handler, HandlerKind::Http | HandlerKind::SubmitPoll);
+        requests.then(|| self.http.per_target())
+    }
+
     /// Says what is wrong with values that each are valid.
     pub fn check(&self) -> Result<(), String> {
         if self.handler == HandlerKind::Exec && self.command.first().is_none_or(String::is_empty) {
@@ -276,6 +292,10 @@ impl PipelineConfig {
             return Err(
                 "one of its rules matches nothing: name a status, code, error_type, message, stage or body".into()
             );
+        }
+        let is_done = |rule: &Rule| rule.disposition == Some(Disposition::Done);
+        if self.rule.iter().any(|rule| rule.result.is_some() && !is_done(rule)) {
+            return Err("one of its rules has a result, but its disposition is not done".into());
         }
         let too_short = |time: &Option<Time>| time.is_some_and(|time| time.0 < TIME_MIN);
         let short = [
@@ -294,6 +314,7 @@ impl PipelineConfig {
             ("retry.attempts_total", self.retry.attempts_total == Some(0)),
             ("breaker.probes", self.breaker.probes == Some(0)),
             ("http.proxies_max", self.http.proxies_max == Some(0)),
+            ("http.per_target", self.http.per_target == Some(0)),
         ];
         if let Some((key, _)) = zero.iter().find(|(_, wrong)| *wrong) {
             return Err(format!("{key} must be at least 1"));

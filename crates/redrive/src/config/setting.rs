@@ -269,6 +269,8 @@ impl Setting {
         if let Some(target) = config.fixed_target() {
             pipeline = pipeline.fixed_target(target);
         }
+        // A command that was given takes the place of the handler.
+        let at_once = if said.command.is_empty() { Some(config.at_once()) } else { config.concurrency };
         let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
         pipeline = pipeline.keep_payloads(config.payload.into(), payload_max).track(config.track);
         pipeline = pipeline.hand_on_to(config.hand_on.into_iter().map(|name| {
@@ -284,7 +286,7 @@ impl Setting {
         if config.good_pages == Some(false) {
             pipeline = pipeline.no_good_pages();
         }
-        if let Some(jobs) = said.concurrency.or(config.concurrency) {
+        if let Some(jobs) = said.concurrency.or(at_once) {
             pipeline = pipeline.concurrency(jobs);
         }
         Ok((pipeline, config.out.map(|out| self.config.beside(out))))

@@ -8,7 +8,7 @@ use redrive::handler::http::extract::Rules;
 use redrive::handler::http::request::Template;
 use redrive::handler::http::validate::Validator;
 use redrive::handler::http::{Authorities, Http, HttpConfig, Proxy};
-use redrive::{Pipeline, Reason, json};
+use redrive::{Pipeline, Policy, Reason, json};
 use redrive_core::payloads::Payload;
 use serde_json::Value;
 
@@ -234,6 +234,32 @@ async fn pages_become_records() {
         assert!(page.is_some(), "{path}");
     }
     assert!(results(json!({"format": "html", "fields": {"body": "body::text"}}), "/cookies/set").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_that_is_gone_is_a_result_or_discarded_if_a_rule_says_so() {
+    let server = Misbehaving::start();
+    for (rule, results, died) in [
+        (json!({"disposition": "done"}), vec![json!({"gone": true})], 0),
+        (json!({"disposition": "done", "result": {"listed": false}}), vec![json!({"listed": false})], 0),
+        (json!({"disposition": "discard"}), vec![], 0),
+        (json!({}), vec![], 1),
+    ] {
+        let (bench, sink) = (Bench::new(), Caught::default());
+        let Value::Object(mut rule) = rule else { panic!("a rule is an object") };
+        rule.extend([("status".to_owned(), json!([404])), ("reason".to_owned(), json!("not_found"))]);
+        let policy = Policy { rules: vec![serde_json::from_value(rule.into()).expect("valid")], ..Policy::default() };
+        let pipeline = Pipeline::new("p", Http::new(config()).expect("a handler")).expect("a pipeline");
+        let pipeline = pipeline.with_policy(policy).sink(sink.clone());
+        let name = pipeline.name().clone();
+        bench.redrive.enqueue(&pipeline, [json!({"url": server.url("/status/404")})]).await.expect("accepted");
+        bench.redrive.drain(pipeline).await.expect("drained");
+        let ledger = bench.redrive.ledger(&name).await.expect("counted");
+        let discarded = i64::from(results.is_empty()) - died;
+        let found = (ledger.done, ledger.dead, ledger.discarded);
+        assert_eq!(found, (results.len() as i64, died, discarded));
+        assert_eq!(*sink.0.lock().expect("unpoisoned"), results);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

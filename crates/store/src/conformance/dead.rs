@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::replays::{Asked, advance, all, at_once, change, lease, plan, plan_of, replay_one, start_as};
 use super::script::{
-    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_one, ledger,
-    listen, pipeline, plain, settle, settle_all, within,
+    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, gone, job, lease_all, lease_one,
+    ledger, listen, pipeline, plain, settle, settle_all, within,
 };
 use crate::contract::{
     DeadFilter, DiscardDead, ExpireDead, JobFilter, ListDead, ListJobs, NoteProgress, PAGE_BYTES_MAX, RegisterPayload,
@@ -186,6 +186,22 @@ pub async fn discards_with_a_record(store: Shared) {
     assert_eq!((record.was, record.reason, record.died_at), (JobState::Dead, Some(Reason::Blocked), Some(at(1))));
     let ledger = ledger(&store).await;
     assert_eq!((ledger.dead, ledger.discarded), (4, 1));
+    assert_sound(&store).await;
+}
+
+/// A job that a rule discards leaves a record of why, and is no letter.
+pub async fn discards_by_rule_with_a_record(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let leased = lease_one(&store, at(0)).await;
+    assert_eq!(settle(&store, &leased, gone(), at(9)).await, Settled::Applied);
+    let detail = store.get_job(leased.lease.job).await.expect("looked up").expect("there");
+    let record = detail.discard.expect("a record");
+    assert_eq!((record.actor.as_str(), record.at, record.was), ("rule", at(9), JobState::Leased));
+    assert!(record.why.contains("not_found: page is gone"), "{}", record.why);
+    assert_eq!((detail.job.state, detail.job.attempts, detail.failures.len()), (JobState::Discarded, 1, 1));
+    let ledger = ledger(&store).await;
+    assert_eq!((ledger.dead, ledger.discarded), (0, 1));
     assert_sound(&store).await;
 }
 

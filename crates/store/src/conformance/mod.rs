@@ -78,7 +78,7 @@ macro_rules! conformance_tests {
                      a_settlement_is_answered_alike_when_it_is_sent_again,
                      jobs_are_leased_by_group, a_worker_with_a_suspect_is_told_from_others,
                      the_outlook_tells_all_that_is_asked_before_a_lease]
-            dead: [lists_filter, lists_page_by_cursor, a_search_stops_and_goes_on, discards_with_a_record, expires_the_oldest,
+            dead: [lists_filter, lists_page_by_cursor, a_search_stops_and_goes_on, discards_with_a_record, discards_by_rule_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter, hostile_texts_stop_nobody,
                    a_known_key_is_not_taken_in_again]
             activity: [what_people_do_is_noted, what_ends_by_itself_is_noted, compacting_is_noted, activity_is_listed_in_pages]

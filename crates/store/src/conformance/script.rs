@@ -9,7 +9,7 @@ use redrive_core::actors::{Actor, Via};
 use redrive_core::breakers::{BreakerChange, BreakerPolicy, Heard, Known};
 use redrive_core::causes::CauseRules;
 use redrive_core::dead::{DeadLetter, Gate};
-use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob, NewJob};
 use redrive_core::ledger::Ledger;
@@ -181,6 +181,12 @@ pub fn changes(settlements: &[Settlement], known: &Known, now: Timestamp) -> Vec
 /// A failure that is worth a retry.
 pub fn timeout() -> Outcome {
     Outcome::Failed(FailureReport::new(Reason::Timeout, "took too long").with_code("ETIMEDOUT"))
+}
+
+/// A failure that discards its job.
+pub fn gone() -> Outcome {
+    let report = FailureReport::new(Reason::NotFound, "page is gone").with_code("http_404");
+    Outcome::Failed(FailureReport { disposition: Some(Disposition::Discard), ..report })
 }
 
 /// A failure that is not.

@@ -275,7 +275,7 @@ impl Handler for Http {
         Some(self.0.line.secrets())
     }
 
-    fn request(&self, input: &Input) -> Option<HttpRequest> {
+    fn request(&self, input: &Input, _task: Option<&str>) -> Option<HttpRequest> {
         Some(self.0.config.request.fill(input).ok()?.masked(self.0.line.secrets()))
     }
 
