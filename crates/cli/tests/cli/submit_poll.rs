@@ -337,6 +337,44 @@ fn a_task_is_submitted_again_when_that_is_asked_for() {
     }
 }
 
+/// A letter that has failed for good is submitted again only if that is forced.
+#[test]
+fn letters_of_each_gate_are_submitted_again_when_that_is_asked_for() {
+    for gate in ["auto", "review", "never"] {
+        let (sandbox, provider) = sandbox(|asked| match asked.path.as_str() {
+            "/submit" => accept(asked),
+            "/poll?id=t1" => ok(json!({"state": "pending"})),
+            _ => ready(),
+        });
+        let rule = format!(
+            "[[pipeline.solver.rule]]\ncode = [\"out_of_polls\"]\nreason = \"timeout\"\ndisposition = \"dead\"\ngate = \"{gate}\"\n"
+        );
+        sandbox.write("redrive.toml", format!("{}\n{rule}", sandbox.read("redrive.toml")));
+        sandbox.redrive("run tasks.jsonl").expect(3);
+        assert_eq!((&sandbox.dead()[0]["gate"], provider.count("/submit")), (&json!(gate), 1));
+        let polls = provider.count("/poll");
+        if gate == "never" {
+            sandbox.redrive("retry 1 --resubmit").expect(1).prints("--force");
+            assert_eq!(provider.count("/submit"), 1);
+            sandbox.redrive("retry 1 --resubmit --force --why paid").expect(0);
+        } else {
+            sandbox.redrive("retry 1 --resubmit").expect(0);
+        }
+        assert_eq!((provider.count("/submit"), provider.count("/poll") - polls), (2, 1), "{gate}");
+    }
+}
+
+#[test]
+fn imported_letters_have_the_reasons_of_the_table_of_their_pipeline() {
+    let (sandbox, _provider) = sandbox(accept);
+    sandbox.write("codes.json", r#"{"ERROR_MOON_PHASE": {"reason": "no_capacity"}}"#);
+    sandbox.write("redrive.toml", sandbox.read("redrive.toml").replace("\"create-task\"", "\"codes.json\""));
+    sandbox.write("old.json", r#"[{"page": "a", "error": "ERROR_MOON_PHASE"}]"#);
+    sandbox.redrive("dead import old.json --pipeline solver").expect(0);
+    let letter = &sandbox.dead()[0];
+    assert_eq!((&letter["reason"], &letter["code"]), (&json!("no_capacity"), &json!("ERROR_MOON_PHASE")));
+}
+
 #[test]
 fn a_task_id_travels_with_its_letter() {
     let (sandbox, provider, is_later) = out_of_polls(|_| ready());
