@@ -180,16 +180,18 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
         Ok(caller) => return ApiError::needs_role(role, caller.role()).into_response(),
         Err(error) => return error.into_response(),
     };
-    let _place = match app.enter(caller.name()) {
+    let place = match app.enter(caller.name()) {
         Ok(place) => place,
         Err(error) => return error.into_response(),
     };
+    request.extensions_mut().insert(place.clone());
     if let Some(token) = &caller.token {
         app.note_used(&token.name);
     }
     let who = Who(caller.name().to_owned());
     request.extensions_mut().insert(caller);
     let mut response = next.run(request).await;
+    drop(place);
     response.extensions_mut().insert(who);
     response
 }

@@ -33,6 +33,9 @@ const IN_FLIGHT_MAX: usize = 256;
 /// After how much silence a page takes what it shows for stale, unless something else is said.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// How often a server that stops checks whether requests with keys have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// Pipelines that are remembered though no configuration has them.
 const PIPELINES_KEPT: usize = 1_000;
 
@@ -133,6 +136,12 @@ struct Shared {
     counted: Counted,
     /// What came of forms a moment ago, where it stands nowhere else.
     shown: Shown,
+}
+
+/// A permit of a token's limit of concurrent requests.
+#[derive(Clone)]
+pub struct Place {
+    _permit: Arc<OwnedSemaphorePermit>,
 }
 
 /// Whoever holds it is the only one who does something.
@@ -312,14 +321,14 @@ impl App {
     }
 
     /// A place among the requests of somebody that may be under way at once.
-    pub fn enter(&self, who: &str) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub fn enter(&self, who: &str) -> Result<Place, ApiError> {
         let most = self.options().in_flight_max;
         let places = {
             let mut all = lock(&self.0.in_flight);
             Arc::clone(all.entry(who.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most))))
         };
         let full = |_| ApiError::too_many(format!("{most} requests of this token are under way already"));
-        places.try_acquire_owned().map_err(full)
+        Ok(Place { _permit: Arc::new(places.try_acquire_owned().map_err(full)?) })
     }
 
     /// Room for a body of so many bytes.
@@ -327,6 +336,13 @@ impl App {
         let pieces = u32::try_from(bytes.div_ceil(BODY_PIECE)).unwrap_or(u32::MAX);
         let full = |_| ApiError::too_many("the server is busy with other large requests");
         Arc::clone(&self.0.bodies).try_acquire_many_owned(pieces).map_err(full)
+    }
+
+    /// Waits until all requests with keys have ended.
+    pub async fn all_done(&self) {
+        while lock(&self.0.under_way).values().any(|turn| Arc::strong_count(turn) > 1) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Waits until no other request with this key is under way.

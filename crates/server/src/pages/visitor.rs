@@ -18,6 +18,7 @@ use super::{login, settings};
 use crate::access::{Caller, identify_visitor};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::once::uncancelled;
 
 /// What the secret is turned into a form's token with.
 const FORMS: &str = "redrive 2026-11 tokens of forms";
@@ -101,7 +102,7 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
     };
     let here: Arc<str> = request.uri().path_and_query().map_or("/", |all| all.as_str()).into();
     let Some(caller) = caller else { return sign_in(&app, secret.as_deref(), &here, request).await };
-    let _place = match app.enter(caller.name()) {
+    let place = match app.enter(caller.name()) {
         Ok(place) => place,
         Err(error) => return Problem::from(error).into_response(),
     };
@@ -117,7 +118,15 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
     let parts = request.headers().get(PARTS).filter(|_| !is_form).and_then(|parts| parts.to_str().ok()).map(Arc::from);
     let visitor = Visitor { caller, here, is_form, parts, secret: secret.as_str().into() };
     let response = match checked(visitor.clone(), role, request).await {
-        Ok(request) => next.run(request).await,
+        // A disconnect does not cancel a form.
+        Ok(request) if is_form => match uncancelled(Some(place), next.run(request)).await {
+            Ok(response) => response,
+            Err(error) => Problem::from(error).into_response(),
+        },
+        Ok(request) => {
+            let _place = place;
+            next.run(request).await
+        }
         Err(problem) => problem.into_response(),
     };
     let mut response = problem::framed(&app, &visitor, response).await;
