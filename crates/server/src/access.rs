@@ -189,6 +189,7 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(held.clone());
     let mut response = next.run(request).await;
+    drop(held);
     response.extensions_mut().insert(who);
     response
 }

@@ -197,7 +197,10 @@ impl Redrive {
         let mut letter = read.letter;
         letter.id = given.unwrap_or_else(|| match read.dated {
             true => id_of_failure(&letter.pipeline, letter.key.as_deref(), letter.died_at),
-            false => JobId::new(now, self.chance.bits()),
+            false => {
+                let (at, bits) = self.new_id();
+                JobId::new(at, bits)
+            }
         });
         let tracked = setting.tracked_in(&letter.pipeline, &letter.input);
         let masked = mask_task(&mut letter.input, &reading.secrets, &reading.key);

@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::described::assert_described;
-use crate::refusing::Refusing;
+use crate::refusing::{Hold, Refusing};
+use axum::body::Body;
+use axum::http::Request;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
 use redrive::CancellationToken;
 use redrive::Redrive;
 use redrive::chance::SeededChance;
@@ -14,7 +18,7 @@ use redrive::config::Setting;
 use redrive::tokens::NewToken;
 use redrive_core::actors::{Actor, Via};
 use redrive_core::tokens::Role;
-use redrive_server::{App, Options, Server};
+use redrive_server::{App, Options, Server, router};
 use redrive_store::decorated::Decorated;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -34,6 +38,7 @@ pub fn tools() -> PathBuf {
 /// A server that runs.
 pub struct Running {
     pub redrive: Redrive,
+    app: App,
     pub address: SocketAddr,
     stop: CancellationToken,
     ended: Option<JoinHandle<()>>,
@@ -126,11 +131,11 @@ impl Running {
             redrive = redrive.with_surroundings(clock, std::sync::Arc::new(SeededChance::new(7)));
         }
         let app = App::new(redrive.clone(), setting, options).expect("an app");
-        let server = Server::bind(app).await.expect("bound");
+        let server = Server::bind(app.clone()).await.expect("bound");
         let address = server.address().expect("an address");
         let stop = CancellationToken::new();
         let ended = Some(tokio::spawn(server.run(stop.clone())));
-        Self { redrive, address, stop, ended, refusing, folder }
+        Self { redrive, app, address, stop, ended, refusing, folder }
     }
 
     /// Stops the server: nobody listens any more.
@@ -155,6 +160,21 @@ impl Running {
     /// Has the store refuse these verbs from now on, and no others.
     pub fn refuse(&self, verbs: &[&str]) {
         self.refusing.only(verbs);
+    }
+
+    /// Has calls of a verb of the store wait from now on.
+    pub fn hold(&self, verb: &'static str) -> std::sync::Arc<Hold> {
+        self.refusing.hold(verb)
+    }
+
+    /// Sends a request whose client leaves before its answer is kept.
+    pub async fn leave(&self, request: Request<Body>) {
+        let hold = self.hold("keep_answer");
+        let sending = tokio::spawn(TowerToHyperService::new(router(self.app.clone())).call(request));
+        tokio::time::timeout(PATIENCE, hold.arrived()).await.expect("it is done");
+        sending.abort();
+        assert!(sending.await.is_err_and(|error| error.is_cancelled()), "nobody waits for the answer");
+        hold.release();
     }
 
     /// Changes the configuration while the server runs.
