@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use redrive::config::TokenFile;
 use serde_json::Value;
 
 use crate::command::binary;
@@ -140,6 +141,8 @@ fn changes(served: &Served) -> Result<()> {
 struct Served {
     child: Child,
     address: String,
+    /// The line by which pages and the API let requests in.
+    let_in: [String; 2],
 }
 
 impl Served {
@@ -152,9 +155,19 @@ impl Served {
             .spawn()?;
         let mut lines = BufReader::new(child.stderr.take().context("piped")?).lines().map_while(Result::ok);
         let address = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned())).context("an address")?;
+        let link = lines
+            .find_map(|line| Some(line.split_once("/login?")?.1.split(' ').next()?.to_owned()))
+            .context("a link")?;
         // What it says further is read, so that it never waits for us.
         std::thread::spawn(move || lines.count());
-        Ok(Self { child, address })
+        let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).context("a port")?;
+        let token = TokenFile::find(port, || None).context("a token")?;
+        let mut served = Self { child, address, let_in: [String::new(), format!("authorization: Bearer {token}\r\n")] };
+        let mut answer = String::new();
+        served.connect("GET", &format!("/login?{link}"), "connection: close\r\n", "")?.read_to_string(&mut answer)?;
+        let given = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).context("a cookie")?;
+        served.let_in[0] = format!("cookie: {}\r\n", given.split(';').next().unwrap_or_default());
+        Ok(served)
     }
 
     /// For how long processors worked for it so far, in steps of 10 ms.
@@ -168,8 +181,9 @@ impl Served {
     fn connect(&self, method: &str, path: &str, more: &str, body: &str) -> Result<TcpStream> {
         let mut stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        let length = body.len();
-        let head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-length: {length}\r\n{more}", self.address);
+        let (length, let_in) = (body.len(), &self.let_in[usize::from(path.starts_with("/api/"))]);
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n{let_in}content-length: {length}\r\n{more}", self.address);
         stream.write_all(format!("{head}\r\n{body}").as_bytes())?;
         Ok(stream)
     }

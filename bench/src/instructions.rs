@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use axum::body::{Body, Bytes};
 use axum::http::{Request, StatusCode};
-use redrive::config::Setting;
+use redrive::config::{Setting, TokenFile};
 use redrive::{Redrive, json};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
@@ -76,12 +76,15 @@ async fn post(folder: &Path, rounds: usize) -> Result<()> {
     let store = format!("sqlite:{}", folder.join("redrive.db").display());
     let setting = Setting::load(Some(&file), Some(&store)).context("a setting")?;
     let redrive = setting.redrive().await?;
-    let app = App::new(redrive, setting, Options::listening(([127, 0, 0, 1], 0).into())).context("an app")?;
+    let token_file = Some(TokenFile::of_token("rdl_bench"));
+    let options = Options { token_file, ..Options::listening(([127, 0, 0, 1], 0).into()) };
+    let app = App::new(redrive, setting, options).context("an app")?;
     let mut routes = router(app);
     for round in 0..rounds {
         let job = json!({"pipeline": "shop", "jobs": [{"input": {"key": format!("k{round}"), "url": "https://shop.example/1"}}]});
         let request = Request::post("/api/v1/jobs")
             .header("Host", "127.0.0.1")
+            .header("Authorization", "Bearer rdl_bench")
             .header("Content-Type", "application/json")
             .body(Body::from(Bytes::from(serde_json::to_vec(&job)?)))?;
         let response = routes.call(request).await?;

@@ -2,6 +2,7 @@
 //! machine as the server, so that every instruction of it is taken from what is measured.
 
 use anyhow::{Context, Result, ensure};
+use redrive::config::TokenFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -12,6 +13,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub struct Connection {
     stream: TcpStream,
     address: String,
+    token: String,
     read: Vec<u8>,
 }
 
@@ -20,14 +22,18 @@ impl Connection {
     pub async fn open(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, address: address.to_owned(), read: Vec::new() })
+        let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).context("a port")?;
+        let token = TokenFile::find(port, || None).context("the server left its token for clients of this user")?;
+        Ok(Self { stream, address: address.to_owned(), token, read: Vec::new() })
     }
 
     /// Posts a body, and reads the answer; it is an error if it is none of success.
     pub async fn post(&mut self, path: &str, body: &str) -> Result<Vec<u8>> {
         let head = format!(
-            "POST /api/v1{path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "POST /api/v1{path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
             self.address,
+            self.token,
             body.len()
         );
         self.stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await?;
@@ -43,8 +49,10 @@ impl Connection {
 
     /// Begins to hear of changes.
     pub async fn listen(&mut self) -> Result<()> {
-        let head =
-            format!("GET /api/v1/events HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\n\r\n", self.address);
+        let head = format!(
+            "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\r\n",
+            self.address, self.token
+        );
         self.stream.write_all(head.as_bytes()).await?;
         let (status, _) = self.read_head().await?;
         ensure!(status == 200, "/events: {status}");

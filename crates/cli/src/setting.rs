@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use redrive::Redrive;
-use redrive::config::{RanCommands, Setting as Configured, isolation};
+use redrive::config::{RanCommands, Setting as Configured, TokenFile, isolation};
 use redrive::tls::Authorities;
 use redrive::vault::Vault;
 use redrive_client::access::AccessError;
-use redrive_client::{Access, AddressError, Desk, Server};
+use redrive_client::{Access, AddressError, Desk, Server, ServerAddress};
 
 use crate::args::Global;
 use crate::exit::usage;
@@ -160,10 +160,9 @@ fn server(global: &Global) -> Result<Option<Server>> {
         (Said::AsArgument, _) => return Ok(None),
         _ => {}
     }
-    let token = token(global.token_file.as_deref())?;
-    let mut access =
-        Access::new(address.parse().map_err(|error: AddressError| usage(error.to_string()))?, token.as_deref())
-            .map_err(refused)?;
+    let address: ServerAddress = address.parse().map_err(|error: AddressError| usage(error.to_string()))?;
+    let token = token(global.token_file.as_deref())?.or_else(|| token_here(&address, global));
+    let mut access = Access::new(address, token.as_deref()).map_err(refused)?;
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     if let Some(path) = variable(AUTHORITIES) {
         access.authorities =
@@ -181,6 +180,13 @@ fn token(file: Option<&Path>) -> Result<Option<String>> {
         "" => Err(usage(format!("{} has no token in it", path.display()))),
         token => Ok(Some(token.to_owned())),
     }
+}
+
+/// The token of the token file, for a server on this machine whose store has no token yet.
+fn token_here(address: &ServerAddress, global: &Global) -> Option<String> {
+    let port = address.port().filter(|_| address.is_loopback())?;
+    let configured = || Configured::load(global.config.as_deref(), global.store.as_deref()).ok();
+    TokenFile::find(port, || configured().map(|configured| configured.location))
 }
 
 fn refused(error: AccessError) -> anyhow::Error {

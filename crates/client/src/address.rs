@@ -42,6 +42,11 @@ impl ServerAddress {
         }
     }
 
+    /// Its port.
+    pub fn port(&self) -> Option<u16> {
+        self.0.port_or_known_default()
+    }
+
     /// Whether others on the way could read what is sent there.
     pub fn is_in_plain_text(&self) -> bool {
         self.0.scheme() != "https" && !self.is_loopback()

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Version, header};
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use redrive::Error;
@@ -19,13 +19,17 @@ use crate::error::ApiError;
 use crate::held::Held;
 use crate::measured::Who;
 
-/// What who needs no token is called.
+/// Actor name recorded for requests while the store has no token.
 const LOCAL: &str = "local";
+
+/// The way in while the store has no token.
+const NO_TOKEN_YET: &str = "the store has no token yet: send what is in its token file, which `redrive serve` names, as \
+                            `Authorization: Bearer TOKEN`; on this machine the redrive command finds it by itself";
 
 /// Who asks.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// Their token; none while the store has never had one.
+    /// Their token; none while the store has never had one, and they are on this machine.
     token: Option<Token>,
     /// The way by which they ask.
     via: Via,
@@ -47,7 +51,7 @@ impl Caller {
         self.token.as_ref().map_or(Role::Admin, |token| token.role)
     }
 
-    /// Whether they need not sign in, because nobody does.
+    /// Whether they were let in by the token file, because the store has no token.
     pub const fn is_local(&self) -> bool {
         self.token.is_none()
     }
@@ -172,7 +176,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
 /// Lets in who may do what a route does, and tells the route who it is.
 pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request, next: Next) -> Response {
-    let caller = match identify(&app, request.version(), request.headers()).await {
+    let caller = match identify(&app, request.headers()).await {
         Ok(caller) if caller.has(role) => caller,
         Ok(caller) => return ApiError::needs_role(role, caller.role()).into_response(),
         Err(error) => return error.into_response(),
@@ -194,19 +198,26 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
     response
 }
 
-async fn identify(app: &App, version: Version, headers: &HeaderMap) -> Result<Caller, ApiError> {
+async fn identify(app: &App, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let came = Instant::now();
     let mut known = app.tokens().await?;
-    if known.is_empty() {
-        came_directly(version, headers)?;
-        return Ok(Caller { token: None, via: Via::Api });
-    }
-    let sent = headers
-        .get(header::AUTHORIZATION)
-        .ok_or_else(|| ApiError::unknown_caller("a token is needed: send it as `Authorization: Bearer TOKEN`"))?;
+    let why_not =
+        if known.is_empty() { NO_TOKEN_YET } else { "a token is needed: send it as `Authorization: Bearer TOKEN`" };
+    let sent = headers.get(header::AUTHORIZATION).ok_or_else(|| ApiError::unknown_caller(why_not))?;
     let secret = sent.to_str().ok().and_then(|text| text.split_once(' '));
     let secret = secret.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, secret)| secret.trim());
-    let hash = TokenHash::of(secret.ok_or_else(|| ApiError::unknown_caller("expected `Authorization: Bearer TOKEN`"))?);
+    let secret = secret.ok_or_else(|| ApiError::unknown_caller("expected `Authorization: Bearer TOKEN`"))?;
+    let is_local = app.local().is_some_and(|local| local.is(secret));
+    match (known.is_empty(), is_local) {
+        (true, true) => return Ok(Caller { token: None, via: Via::Api }),
+        (true, false) => return Err(ApiError::unknown_caller(NO_TOKEN_YET)),
+        (false, true) => {
+            let why = "the store has tokens now, and its token file lets nobody in: a token is needed";
+            return Err(ApiError::unknown_caller(why));
+        }
+        (false, false) => {}
+    }
+    let hash = TokenHash::of(secret);
     if !known.iter().any(|known| known.hash == hash) {
         known = app.tokens_since(came).await?;
     }
@@ -224,19 +235,14 @@ async fn identify(app: &App, version: Version, headers: &HeaderMap) -> Result<Ca
 }
 
 /// Who looks at pages, by the secret that their browser sends; nobody if they have to sign in.
-pub async fn identify_visitor(
-    app: &App,
-    version: Version,
-    headers: &HeaderMap,
-    secret: Option<&str>,
-) -> Result<Option<Caller>, ApiError> {
+pub async fn identify_visitor(app: &App, secret: Option<&str>) -> Result<Option<Caller>, ApiError> {
     let (came, via) = (Instant::now(), Via::Web);
     let known = app.tokens().await?;
-    if known.is_empty() {
-        came_directly(version, headers)?;
-        return Ok(Some(Caller { token: None, via }));
-    }
     let Some(secret) = secret else { return Ok(None) };
+    if known.is_empty() {
+        let is_known = app.local().is_some_and(|local| local.knows(secret, app.redrive().now()));
+        return Ok(is_known.then_some(Caller { token: None, via }));
+    }
     let mut token = app.redrive().find_session(secret, &known).await?;
     if token.is_none() {
         // They may have signed in with a token that was made a moment ago.
@@ -246,14 +252,4 @@ pub async fn identify_visitor(
         app.note_used(&token.name);
     }
     Ok(token.map(|token| Caller { token: Some(token), via }))
-}
-
-/// While everybody may do everything, only who is on this machine may ask, not who is somewhere behind a proxy on it.
-fn came_directly(version: Version, headers: &HeaderMap) -> Result<(), ApiError> {
-    let passed_on = |name: &str| name == "forwarded" || name == "via" || name.starts_with("x-forwarded-");
-    if version < Version::HTTP_11 || headers.keys().any(|name| passed_on(name.as_str())) {
-        let why = "this came through a proxy, and the store has no token yet: make one with `redrive token create`";
-        return Err(ApiError::forbidden("token_required", why));
-    }
-    Ok(())
 }

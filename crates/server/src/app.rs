@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use redrive::config::Setting;
+use redrive::config::{Setting, TokenFile};
 use redrive::contract::KnownToken;
 use redrive::vault::Vault;
 use redrive::{CancellationToken, Pipeline, Redrive};
@@ -16,6 +16,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::counted::Counted;
 use crate::error::ApiError;
+use crate::local::Local;
 use crate::measured::Measured;
 use crate::shown::Shown;
 use crate::tls::TlsFiles;
@@ -56,6 +57,8 @@ pub struct Options {
     pub proxies: Option<Egress>,
     /// Its certificate and key, if it speaks TLS itself.
     pub tls: Option<TlsFiles>,
+    /// The token file by which people and programs of this machine are let in while the store has no token; without one, nobody is.
+    pub token_file: Option<TokenFile>,
     /// How long it waits for whom.
     pub patience: Patience,
     /// Requests of one token that are under way at once, those that wait for jobs included.
@@ -93,6 +96,7 @@ impl Options {
             secure_hosts: Vec::new(),
             proxies: None,
             tls: None,
+            token_file: None,
             patience: Patience::default(),
             in_flight_max: IN_FLIGHT_MAX,
             silence: SILENCE,
@@ -110,6 +114,8 @@ struct Shared {
     setting: RwLock<(Arc<Setting>, Timestamp)>,
     vault: Option<Vault>,
     options: Options,
+    /// Who is let in while the store has no token.
+    local: Option<Local>,
     /// Cancelled when the server stops: who waits for something is answered.
     stopping: CancellationToken,
     /// Somebody wants the files that were read to be read again.
@@ -156,6 +162,7 @@ impl App {
             redrive,
             setting: RwLock::new((Arc::new(setting), now)),
             vault,
+            local: options.token_file.as_ref().map(Local::new),
             options,
             stopping: CancellationToken::new(),
             reread: Notify::new(),
@@ -229,6 +236,21 @@ impl App {
     /// What it was told besides its configuration.
     pub fn options(&self) -> &Options {
         &self.0.options
+    }
+
+    /// Who is let in while the store has no token; nobody without a token file.
+    pub(crate) fn local(&self) -> Option<&Local> {
+        self.0.local.as_ref()
+    }
+
+    /// The path of a page that signs in whoever opens it first, while the store has no token and there is a token file.
+    pub async fn one_time_link(&self) -> Result<Option<String>, redrive::Error> {
+        match &self.0.local {
+            Some(local) if self.redrive().list_tokens().await?.is_empty() => {
+                Ok(Some(format!("/login?link={}", local.make_link(self.redrive().now())?)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Has the configuration and the certificate looked at now, rather than in a moment.

@@ -24,6 +24,10 @@ pub async fn check(State(app): State<App>, request: Request, next: Next) -> Resp
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        // A proxy that collects what it passes on would keep events back.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    }
     headers
         .entry(header::CONTENT_SECURITY_POLICY)
         .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));

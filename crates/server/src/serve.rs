@@ -58,6 +58,9 @@ pub enum ServeError {
         "{0} can be reached from other machines, and the store has no token: make one first, or listen on 127.0.0.1"
     )]
     OpenToAll(SocketAddr),
+    /// It is to be reached through a proxy, and everybody who reaches that would look as if they were on this machine.
+    #[error("--proxy and --public-url need a token in the store: make one first, with `redrive token create`")]
+    ProxyToAll,
     /// It is to be reached from elsewhere, and tokens would go over the network as they are.
     #[error(
         "{0} can be reached from other machines, and what they send could be read on the way: name a certificate and its key, or \
@@ -93,14 +96,13 @@ impl Server {
     /// Begins to listen where the options say. Another address than one of this machine alone needs a token in the store, and TLS or a
     /// proxy that has it.
     pub async fn bind(app: App) -> Result<Self, ServeError> {
-        let Options { listen, proxies, tls, .. } = app.options().clone();
-        if !listen.ip().is_loopback() {
-            if app.redrive().list_tokens().await?.is_empty() {
-                return Err(ServeError::OpenToAll(listen));
-            }
-            if tls.is_none() && proxies.is_none() {
-                return Err(ServeError::InTheClear(listen));
-            }
+        let Options { listen, proxies, tls, public_hosts, .. } = app.options().clone();
+        let (is_reached, is_public) = (!listen.ip().is_loopback(), proxies.is_some() || !public_hosts.is_empty());
+        if (is_reached || is_public) && app.redrive().list_tokens().await?.is_empty() {
+            return Err(if is_reached { ServeError::OpenToAll(listen) } else { ServeError::ProxyToAll });
+        }
+        if is_reached && tls.is_none() && proxies.is_none() {
+            return Err(ServeError::InTheClear(listen));
         }
         let tls = tls.map(Tls::read).transpose().map_err(ServeError::Tls)?.map(Arc::new);
         let listener = TcpListener::bind(listen).await.map_err(|source| ServeError::Listen { listen, source })?;

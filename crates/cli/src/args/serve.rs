@@ -15,8 +15,9 @@ Examples:
   redrive serve --listen 0.0.0.0:7171 --tls-certificate chain.pem --tls-key key.pem
   redrive serve --listen 0.0.0.0:7171 --proxy 10.0.0.2 --public-url https://redrive.example
 
-While the store has never had a token, whoever reaches the server may do everything: it listens on this machine only then. Make a
-token before you put a proxy in front of it, and on machines with other users.";
+While the store has no token, only its token file lets anybody in: redrive.db-token beside the store, readable by you alone. The
+server prints a link that signs a browser in, once; the redrive command finds the file by itself; other programs send what is in
+it as Authorization: Bearer TOKEN. Another address than one of this machine, --proxy and --public-url need a token.";
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use anyhow::Result;
 use redrive::CancellationToken;
 use redrive::config::Overrides;
-use redrive::config::Setting;
+use redrive::config::{Setting, TokenFile};
 use redrive::worker::Until;
 use redrive_core::egress::Egress;
 use redrive_server::{App, Options, Server, TlsFiles};
@@ -19,31 +19,38 @@ use crate::exit::{Exit, usage};
 use crate::output::print::say;
 
 pub async fn run(setting: &Setting, args: ServeArgs) -> Result<Exit> {
-    run_telling(setting, args, |_| Ok(())).await
+    run_telling(setting, args, |_, _| Ok(())).await
 }
 
-/// The same that is told where it listens.
+/// The same that is told where it listens, and the path of the page that signs in, if that is needed.
 pub async fn run_telling(
     setting: &Setting,
     args: ServeArgs,
-    told: impl FnOnce(SocketAddr) -> io::Result<()>,
+    told: impl FnOnce(SocketAddr, &str) -> io::Result<()>,
 ) -> Result<Exit> {
-    let options = options(&args)?;
+    let mut options = options(&args)?;
     if args.check {
         return check(&options).await;
     }
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let redrive = setting.redrive_to_work().await?;
+    if !redrive.list_tokens().await?.is_empty() {
+        TokenFile::remove(&setting.location);
+    } else if args.listen.ip().is_loopback() && args.proxy.is_empty() && args.public_url.is_empty() {
+        options.token_file = Some(TokenFile::open(&setting.location)?);
+    }
+    let token_file = options.token_file.clone();
     let worker = match args.work {
         true => Some(work::worker(setting, &redrive, work::Asked::new(Vec::new(), Overrides::default(), None)).await?),
         false => None,
     };
     let app = App::new(redrive, setting.clone(), options)?;
     let mut server = Server::bind(app.clone()).await?;
-    let address = server.address()?;
+    let (address, link) = (server.address()?, app.one_time_link().await?);
     let (stop, hurry) = (CancellationToken::new(), worker.as_ref().map(|(worker, _)| worker.hurry()));
     signals::watch(stop.clone(), hurry.unwrap_or_default(), |line| say!("{line}"));
     reread_when_hung_up(app);
+    let port = Port::taken(address.port(), token_file.as_ref());
     let working = worker.map(|(worker, names)| {
         say!("working on {}", names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "));
         (tokio::spawn(worker.run(Until::Stopped, stop.clone())), names)
@@ -52,12 +59,38 @@ pub async fn run_telling(
         server = server.beside_worker(names.iter().cloned());
     }
     say!("serving {} on {scheme}://{address}", setting.location);
-    told(address)?;
+    if let (Some(link), Some(file)) = (&link, &token_file) {
+        say!("the store has no token yet: open {scheme}://{address}{link} (once, within 10 minutes)");
+        say!("programs send what is in {}; redrive --server finds it by itself", file.path().display());
+    }
+    told(address, link.as_deref().unwrap_or_default())?;
     server.run(stop.clone()).await;
+    drop(port);
     if let Some((working, _)) = working {
         working.await??;
     }
     Ok(Exit::Ok)
+}
+
+/// The port of a server, under which clients of this user find the token of its store for as long as this is kept.
+struct Port(u16);
+
+impl Port {
+    fn taken(port: u16, file: Option<&TokenFile>) -> Self {
+        match file.map(|file| file.serve_on(port)) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!(%error, "clients have to be told where the token file is"),
+            // The server before it may have left one.
+            None => TokenFile::leave(port),
+        }
+        Self(port)
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        TokenFile::leave(self.0);
+    }
 }
 
 fn options(args: &ServeArgs) -> Result<Options> {

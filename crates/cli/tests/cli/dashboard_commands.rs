@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::harness::{Ran, Sandbox, tools};
 use crate::network::Serving;
+use crate::served::local;
 
 /// A script of the dashboard's tests, with what drives a browser.
 pub fn browser(script: &str) -> Command {
@@ -49,6 +50,7 @@ fn what_a_page_offers_to_copy_does_what_its_form_does() {
     let (serving, beside) = (Serving::start(&sandbox, &[]), Serving::start(&copy, &[]));
     let mut node = browser("copied.mjs");
     node.arg(serving.url()).arg(copy.path("")).arg(env!("CARGO_BIN_EXE_redrive")).arg(sandbox.path(""));
+    node.env("LOCAL", local(&serving.address));
     // It fails by itself if a page offers something that it did not run.
     Ran::of(unset(&mut node).env("XDG_STATE_HOME", copy.path("state")).output().expect("node runs")).expect(0);
     drop((serving, beside));

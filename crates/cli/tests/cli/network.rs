@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::json;
 
 use crate::harness::{Ran, Sandbox, eventually};
-use crate::served::answered;
+use crate::served::{self, answered};
 
 /// Which commands are asked of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,6 +100,7 @@ impl Serving {
         let address = lines.find_map(found).expect("it says where");
         // What it says further is read, so that it never waits for us.
         std::thread::spawn(move || lines.count());
+        served::remember(&command, &address);
         Self { child, address }
     }
 
@@ -134,7 +135,9 @@ pub fn failed() -> Sandbox {
 pub fn at(sandbox: &Sandbox, url: &str, token: Option<&str>, line: &str) -> Ran {
     let mut command = sandbox.command();
     command.env("REDRIVE_SERVER", url).args(line.split_whitespace());
-    command.envs(token.map(|token| ("REDRIVE_TOKEN", token)));
+    // Without a token it is somebody of the server's machine, if its store has none.
+    let local = url.strip_prefix("http://").map(served::local).filter(|local| !local.is_empty());
+    command.envs(token.map(str::to_owned).or(local).map(|token| ("REDRIVE_TOKEN", token)));
     Ran::of(command.output().expect("redrive starts"))
 }
 

@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use crate::harness::{Ran, Sandbox, eventually};
 use crate::network::{Serving, at, failed};
 use crate::real::authority::Authority;
+use crate::served::local;
 
 #[test]
 fn tokens_are_asked_for_and_what_they_may_is_said() {
@@ -125,7 +126,7 @@ fn a_proxy_of_the_environment_is_not_sent_the_token() {
     let (proxy, asked) = answering(http("502 Bad Gateway", ""));
     let serving = Serving::start(&sandbox, &[]);
     let mut command = sandbox.command();
-    command.env("REDRIVE_SERVER", serving.url()).env("REDRIVE_TOKEN", "rdr_secret");
+    command.env("REDRIVE_SERVER", serving.url()).env("REDRIVE_TOKEN", local(&serving.address));
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"] {
         command.env(name, &proxy);
     }

@@ -258,8 +258,10 @@ fn a_standby_is_read_and_written_once_it_is_the_primary() {
     };
     eventually("it is served", || address().is_some());
     let asked = |path: &str| {
-        let url = format!("{}{path}", address().expect("an address"));
-        let ran = Command::new("python3").args(["-c", GET, &url]).output().expect("python runs");
+        let address = address().expect("an address");
+        let (port, url) = (address.rsplit(':').next().unwrap_or_default(), format!("{address}{path}"));
+        let file = sandbox.path("state/redrive/servers").join(port);
+        let ran = Command::new("python3").args(["-c", GET, &url]).arg(file).output().expect("python runs");
         String::from_utf8_lossy(&ran.stdout).into_owned()
     };
     eventually("letters are served", || asked("/api/v1/letters").contains("\"reason\""));
@@ -283,7 +285,9 @@ fn a_standby_is_read_and_written_once_it_is_the_primary() {
 }
 
 /// Prints what is found at an address.
-const GET: &str = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())";
+const GET: &str = "import sys, urllib.request
+request = urllib.request.Request(sys.argv[1], headers={'authorization': 'Bearer ' + open(sys.argv[2]).read().strip()})
+print(urllib.request.urlopen(request).read().decode())";
 
 /// Runs statements as the owner of a server.
 fn psql(server: &OwnServer, sql: &str) {

@@ -2,15 +2,17 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Sandbox, eventually, json_lines};
-use crate::served::{Served, answered, ask, free_address};
+use crate::harness::{Ran, Sandbox, eventually, json_lines};
+use crate::served::{Served, answered, ask, free_address, local, remember};
 
 /// Starts a server; says where it listens.
 fn serve(sandbox: &Sandbox, extra: &[&str]) -> (Child, String) {
@@ -22,13 +24,16 @@ fn serve(sandbox: &Sandbox, extra: &[&str]) -> (Child, String) {
     let address = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned())).expect("it says where");
     // What it says further is read, so that it never waits for us.
     std::thread::spawn(move || lines.count());
+    remember(&command, &address);
     (child, address)
 }
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connected");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").expect("sent");
+    let token = local(address);
+    let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}");
+    write!(stream, "{head}\r\nconnection: close\r\n\r\n").expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("read");
     answer
@@ -185,4 +190,60 @@ fn one_request_takes_at_most_ten_times_its_size_in_memory() {
     assert!(told["letters"].as_array().is_some_and(|all| all.iter().all(|letter| letter["result"] == "new")), "{told}");
     let (size, taken) = (body.to_string().len() as u64, served.memory_peak() - before);
     assert!(taken <= 10 * size, "{taken} bytes for a request of {size}");
+}
+
+#[test]
+fn a_command_finds_the_token_file_by_itself_and_who_cannot_read_it_is_refused() {
+    let (sandbox, elsewhere) = (Sandbox::new(), Sandbox::new());
+    let server = Served::start(&sandbox, "127.0.0.1:0", &[]);
+    let url = format!("http://{}", server.address);
+    let port = url.rsplit(':').next().expect("a port").to_owned();
+    let state = || sandbox.path("state");
+    let copy = state().join("redrive/servers").join(port);
+    for file in [sandbox.path(".redrive/redrive.db-token"), copy.clone()] {
+        assert_eq!(file.metadata().expect("there").permissions().mode() & 0o777, 0o600, "{}", file.display());
+    }
+    let asked = |by: &Sandbox, state: PathBuf| {
+        let mut command = by.command();
+        let ran = command.args(["--server", &url, "status"]).env("XDG_STATE_HOME", state).output();
+        Ran::of(ran.expect("it runs"))
+    };
+    asked(&elsewhere, state()).expect(0);
+    asked(&sandbox, elsewhere.path("state")).expect(0);
+    asked(&elsewhere, elsewhere.path("state")).expect(1).complains("the store has no token yet");
+    let refused = ask(&server.address, "rdl_guessed", "GET /jobs", None).expect("answered");
+    assert_eq!((refused.0, &refused.1["error"]["code"]), (401, &json!("unauthenticated")));
+    server.stop();
+    assert!(!copy.exists(), "nobody is there to be found");
+    sandbox.redrive("token create ops --role admin").expect(0);
+    let server = Served::start(&sandbox, "127.0.0.1:0", &[]);
+    let url = format!("http://{}", server.address);
+    sandbox.run(&["--server", &url, "status"]).expect(1).complains("a token is needed");
+    assert!(!sandbox.path(".redrive/redrive.db-token").exists(), "it lets nobody in");
+}
+
+#[test]
+fn a_proxy_and_a_public_address_need_a_token() {
+    let sandbox = Sandbox::new();
+    for flags in ["--proxy 127.0.0.1", "--public-url https://redrive.example"] {
+        let line = format!("serve --listen 127.0.0.1:0 {flags}");
+        sandbox.redrive(&line).expect(1).complains("need a token").complains("redrive token create");
+    }
+}
+
+#[test]
+fn shipped_workers_find_the_token_file_by_themselves() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.shop]\nhandler = \"remote\"\n");
+    let server = Served::start(&sandbox, "127.0.0.1:0", &[]);
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/remote/");
+    for (done, (program, file)) in (1..).zip([("python3", "worker.py"), ("node", "worker.mjs")]) {
+        let jobs = json!({ "pipeline": "shop", "jobs": [{ "input": { "title": file } }] });
+        answered(&server.address, "", "POST /jobs", &jobs);
+        let mut worker = Command::new(program);
+        worker.arg(format!("{examples}{file}")).args(["shop", "--until-empty"]).env_remove("REDRIVE_TOKEN");
+        worker.env("REDRIVE_SERVER", format!("http://{}", server.address)).env("XDG_STATE_HOME", sandbox.path("state"));
+        Ran::of(worker.output().expect("it runs")).expect(0);
+        assert_eq!(sandbox.ledger("shop")["done"], done, "{file}");
+    }
 }

@@ -1,8 +1,11 @@
 //! `redrive serve` as a process of a test, and asking it by nothing but a socket.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -38,7 +41,9 @@ impl Served {
         });
         // What it says further is read, so that it never waits for us.
         std::thread::spawn(move || lines.count());
-        Self { child, address: address.unwrap_or_else(|| panic!("it does not listen: {said:?}")) }
+        let address = address.unwrap_or_else(|| panic!("it does not listen: {said:?}"));
+        remember(&command, &address);
+        Self { child, address }
     }
 
     /// The most that it has had in memory since it started, in bytes.
@@ -83,8 +88,27 @@ pub fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").to_string()
 }
 
-/// Asks a server; nothing if no whole answer came.
+/// What is in the token files of servers whose stores have no tokens, by their addresses.
+static LOCAL: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+
+/// Remembers by what requests are let in at a server that a command started.
+pub fn remember(command: &Command, address: &str) {
+    let state = command.get_envs().find_map(|(name, value)| value.filter(|_| name == "XDG_STATE_HOME"));
+    let port = address.rsplit(':').next().unwrap_or_default();
+    let file = Path::new(state.unwrap_or_default()).join("redrive/servers").join(port);
+    if let Ok(token) = std::fs::read_to_string(file) {
+        LOCAL.lock().expect("unpoisoned").insert(address.to_owned(), token.trim().to_owned());
+    }
+}
+
+/// What is in the token file of a server.
+pub fn local(address: &str) -> String {
+    LOCAL.lock().expect("unpoisoned").get(address).cloned().unwrap_or_default()
+}
+
+/// Asks a server, without a token as somebody of its machine; nothing if no whole answer came.
 pub fn ask(address: &str, token: &str, request: &str, body: Option<&Value>) -> Option<(u16, Value)> {
+    let token = if token.is_empty() { local(address) } else { token.to_owned() };
     let (method, path) = request.split_once(' ').expect("a method and a path");
     let text = body.map(ToString::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address).ok()?;

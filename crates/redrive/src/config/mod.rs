@@ -10,6 +10,7 @@
 //! - `elsewhere`: pipelines whose jobs others lease, and how their letters are read
 //! - `alerts`: thresholds; `sinks`: who is told
 //! - `explain`: what a pipeline effectively is, with where each value came from
+//! - `token_file`: what is sent to a server whose store has no tokens
 //! - `template`: a commented file to begin with; `error`: mistakes, with their place and the nearest right key; `values`: which values
 //!   of a broken file may be shown
 
@@ -32,6 +33,7 @@ mod secrets;
 mod setting;
 mod sinks;
 mod template;
+mod token_file;
 pub mod units;
 mod values;
 mod vault;
@@ -55,6 +57,7 @@ use self::secrets::expand;
 pub use self::setting::{DEFAULT_STORE, Overrides, Setting, with_vault};
 pub use self::sinks::{SinkConfig, SinkKind};
 pub use self::template::TEMPLATE;
+pub use self::token_file::{TokenFile, TokenFileError};
 pub use self::vault::VaultSection;
 
 /// The name of the file that is looked for.

@@ -4,14 +4,18 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
+use redrive::sessions::NotSignedIn;
 use serde::Deserialize;
 
 use super::fields::{Fields, own_path};
 use super::problem::Problem;
 use super::shell;
 use super::visitor::{Jar, Visitor};
+use crate::access::identify_visitor;
 use crate::app::App;
 use crate::asked::Query;
+use crate::error::ApiError;
+use crate::local::Local;
 
 /// Where one is led after signing in.
 #[derive(Debug, Default, Deserialize)]
@@ -19,6 +23,8 @@ use crate::asked::Query;
 pub struct Asked {
     /// A path of this server.
     to: String,
+    /// The secret of a link that signs in who opens it first.
+    link: Option<String>,
 }
 
 /// Where one signs in to come back to a page.
@@ -29,14 +35,27 @@ pub fn address(here: &str) -> String {
     }
 }
 
-/// The page on which one signs in.
-pub async fn show(State(app): State<App>, Query(asked): Query<Asked>) -> Result<Response, Problem> {
+/// The page on which one signs in; whoever comes by a link that was not opened yet is signed in at once.
+pub async fn show(State(app): State<App>, headers: HeaderMap, Query(asked): Query<Asked>) -> Result<Response, Problem> {
     let to = own_path(&asked.to);
-    match app.tokens().await?.is_empty() {
-        // Nobody signs in while there is no token.
-        true => Ok(Redirect::to(to).into_response()),
-        false => Ok(page(to, None, None).into_response()),
+    let Some(link) = &asked.link else { return Ok(page(&app, to, None, None).await.into_response()) };
+    let (jar, now) = (Jar::of(&app, &headers), app.redrive().now());
+    if let Some(local) = local(&app).await?
+        && local.take_link(link, now)
+    {
+        let cookie = [(header::SET_COOKIE, jar.given(&local.open_session(now).map_err(redrive::Error::from)?))];
+        return Ok((cookie, Redirect::to(to)).into_response());
     }
+    if identify_visitor(&app, jar.secret(&headers).as_deref()).await?.is_some() {
+        return Ok(Redirect::to(to).into_response());
+    }
+    let why = "this link was opened before, or is too old";
+    Ok((StatusCode::UNAUTHORIZED, page(&app, to, None, Some(why)).await).into_response())
+}
+
+/// Who is let in without a token, while the store has none.
+async fn local(app: &App) -> Result<Option<&Local>, ApiError> {
+    Ok(if app.tokens().await?.is_empty() { app.local() } else { None })
 }
 
 /// Signs somebody in. What they had filled in before is shown again: it is sent by them, not by signing in.
@@ -44,23 +63,35 @@ pub async fn enter(State(app): State<App>, headers: HeaderMap, body: axum::body:
     let fields = Fields::read(&body);
     let to = own_path(fields.one("to").unwrap_or("/")).to_owned();
     let kept = fields.one("kept").map(|text| Fields::read(text.as_bytes()));
-    let signed_in = match app.redrive().sign_in(fields.one("token").unwrap_or_default()).await? {
-        Ok(signed_in) => signed_in,
+    let secret = match session_for(&app, fields.one("token").unwrap_or_default()).await? {
+        Ok(secret) => secret,
         Err(why) => {
-            let page = page(&to, kept.as_ref(), Some(&why.to_string()));
+            let page = page(&app, &to, kept.as_ref(), Some(&why.to_string())).await;
             return Ok((StatusCode::UNAUTHORIZED, page).into_response());
         }
     };
-    app.note_used(&signed_in.token.name);
     let jar = Jar::of(&app, &headers);
     if let Some(before) = jar.secret(&headers) {
         app.redrive().sign_out(&before).await?;
     }
-    let cookie = [(header::SET_COOKIE, jar.given(&signed_in.secret))];
+    let cookie = [(header::SET_COOKIE, jar.given(&secret))];
     Ok(match kept {
         None => (cookie, Redirect::to(&to)).into_response(),
-        Some(kept) => (cookie, again(&to, &kept, &Visitor::form_token_of(&signed_in.secret))).into_response(),
+        Some(kept) => (cookie, again(&to, &kept, &Visitor::form_token_of(&secret))).into_response(),
     })
+}
+
+/// Opens a session for who has a token, or that of the token file; says why not.
+async fn session_for(app: &App, token: &str) -> Result<Result<String, NotSignedIn>, Problem> {
+    if let Some(local) = local(app).await? {
+        let opened = local.is(token).then(|| local.open_session(app.redrive().now()));
+        return Ok(opened.transpose().map_err(redrive::Error::from)?.ok_or(NotSignedIn::Unknown));
+    }
+    let signed_in = app.redrive().sign_in(token).await?;
+    Ok(signed_in.map(|signed_in| {
+        app.note_used(&signed_in.token.name);
+        signed_in.secret
+    }))
 }
 
 /// Signs somebody out.
@@ -73,7 +104,8 @@ pub async fn leave(State(app): State<App>, headers: HeaderMap) -> Result<Respons
 }
 
 /// The form for a token; `kept` is what had been filled in when it was found that nobody is signed in.
-pub fn page(to: &str, kept: Option<&Fields>, wrong: Option<&str>) -> Markup {
+pub async fn page(app: &App, to: &str, kept: Option<&Fields>, wrong: Option<&str>) -> Markup {
+    let is_local = local(app).await.is_ok_and(|local| local.is_some());
     let body = html! {
         div.head { h1 { "Sign in" } }
         @if kept.is_some() {
@@ -91,7 +123,14 @@ pub fn page(to: &str, kept: Option<&Fields>, wrong: Option<&str>) -> Markup {
                     spellcheck="false" placeholder="rdr_…";
             }
             p.actions { button.primary { "Sign in" } }
-            p.fact { "Tokens are made with " code { "redrive token create" } ", or under Settings by an admin." }
+            @if is_local {
+                p.fact {
+                    "The store has no token yet. Open the link that " code { "redrive serve" } " printed when it began, or enter what is in "
+                    "the token file that it named."
+                }
+            } @else {
+                p.fact { "Tokens are made with " code { "redrive token create" } ", or under Settings by an admin." }
+            }
         }
     };
     shell::bare("Sign in", None, &body)

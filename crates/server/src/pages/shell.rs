@@ -306,7 +306,7 @@ fn audit(glance: &Glance, is_read: bool) -> Markup {
 fn who(visitor: &Visitor) -> Markup {
     html! {
         @if visitor.caller.is_local() {
-            span.wide-only title="This store has no token: whoever reaches this server may do everything" {
+            span.wide-only title="This store has no token: whoever can read its token file may do everything" {
                 "admin (no tokens yet)"
             }
         }

@@ -1,5 +1,5 @@
 //! Who looks at pages: by a cookie that signing in gives. Forms carry a token that is made of the cookie's secret, so that no other
-//! site can make one. While the store has never had a token nobody signs in, and the cookie only tells forms of this server apart.
+//! site can make one.
 
 use std::sync::Arc;
 
@@ -97,28 +97,22 @@ fn form_token(secret: &str) -> String {
 pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, next: Next) -> Response {
     let jar = Jar::of(&app, request.headers());
     let secret = jar.secret(request.headers());
-    let caller = match identify_visitor(&app, request.version(), request.headers(), secret.as_deref()).await {
+    let caller = match identify_visitor(&app, secret.as_deref()).await {
         Ok(caller) => caller,
         Err(error) => return Problem::from(error).into_response(),
     };
     let here: Arc<str> = request.uri().path_and_query().map_or("/", |all| all.as_str()).into();
-    let Some(caller) = caller else { return sign_in(&app, secret.as_deref(), &here, request).await };
+    let (Some(caller), Some(secret)) = (caller, secret.as_deref()) else {
+        return sign_in(&app, secret.as_deref(), &here, request).await;
+    };
     let held = Held::default();
     match app.enter(caller.name()) {
         Ok(place) => held.keep(place),
         Err(error) => return Problem::from(error).into_response(),
     }
-    // Who need not sign in gets a secret for their forms on the way.
-    let (secret, is_new) = match secret {
-        Some(secret) => (secret, false),
-        None => match redrive::tokens::new_secret("rdf_") {
-            Ok(secret) => (secret, true),
-            Err(error) => return Problem::from(ApiError::from(redrive::Error::from(error))).into_response(),
-        },
-    };
     let is_form = request.method() == Method::POST;
     let parts = request.headers().get(PARTS).filter(|_| !is_form).and_then(|parts| parts.to_str().ok()).map(Arc::from);
-    let visitor = Visitor { caller, here, is_form, parts, secret: secret.as_str().into() };
+    let visitor = Visitor { caller, here, is_form, parts, secret: secret.into() };
     let response = match checked(visitor.clone(), role, request).await {
         // A disconnect does not cancel a form.
         Ok(request) if is_form => match uncancelled(held, next.run(request)).await {
@@ -131,11 +125,7 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
         }
         Err(problem) => problem.into_response(),
     };
-    let mut response = problem::framed(&app, &visitor, response).await;
-    if is_new {
-        response.headers_mut().append(header::SET_COOKIE, jar.given(&secret));
-    }
-    response
+    problem::framed(&app, &visitor, response).await
 }
 
 /// The request with who looks and, of a form, what was filled in.
@@ -169,7 +159,7 @@ async fn sign_in(app: &App, secret: Option<&str>, here: &str, request: Request) 
     match read(request.into_body()).await {
         Ok(fields) => match settings::made_before(app, secret, &fields).await {
             Some(page) => page.into_response(),
-            None => (StatusCode::UNAUTHORIZED, login::page(here, Some(&fields), None)).into_response(),
+            None => (StatusCode::UNAUTHORIZED, login::page(app, here, Some(&fields), None).await).into_response(),
         },
         Err(problem) => problem.into_response(),
     }

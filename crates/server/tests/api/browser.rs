@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
-use crate::running::{Running, tools};
+use crate::running::{LOCAL, Running, tools};
 
 /// How long all flows may take together, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -87,6 +87,7 @@ async fn pages_live_in_a_browser_as_they_should() {
     node.arg(flows)
         .arg(format!("http://{}", server.address))
         .env("TOOLS", tools().join("node/node_modules"))
+        .env("LOCAL", LOCAL)
         .kill_on_drop(true);
     let mut node = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("node runs");
     let (mut answers, asked) = (node.stdin.take().expect("piped"), node.stdout.take().expect("piped"));

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::running::{Answer, Running};
+use super::running::{Answer, LOCAL, Running};
 
 /// Somebody who looks at pages.
 pub struct Browser<'a> {
@@ -25,9 +25,21 @@ impl Answer {
 }
 
 impl<'a> Browser<'a> {
-    /// Somebody who was not here before.
-    pub const fn new(server: &'a Running) -> Self {
-        Self { server, cookie: Mutex::new(None) }
+    /// Somebody of this machine, who came by the one-time link while the store had no token.
+    pub fn new(server: &'a Running) -> Self {
+        Self { server, cookie: Mutex::new(server.cookie.clone()) }
+    }
+
+    /// Somebody else of this machine, who signed in with what is in the token file.
+    pub async fn another(server: &'a Running) -> Self {
+        let browser = Self { server, cookie: Mutex::new(Some(String::new())) };
+        assert_eq!(browser.send("POST", "/login", &[("token", LOCAL)]).await.leads_to(), "/");
+        browser
+    }
+
+    /// Somebody of whom nothing is known.
+    pub fn stranger(server: &'a Running) -> Self {
+        Self { server, cookie: Mutex::new(Some(String::new())) }
     }
 
     /// Somebody who was here before this server began anew, with the cookie of then. Its name has the port.

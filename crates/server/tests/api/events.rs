@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::running::Running;
+use crate::running::{LOCAL, Running};
 
 /// Reads from a stream until a text has come.
 async fn hear(stream: &mut TcpStream, text: &str) -> String {
@@ -31,7 +31,10 @@ async fn hear(stream: &mut TcpStream, text: &str) -> String {
 async fn who_follows_hears_what_changed() {
     let server = Running::start().await;
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
-    let head = format!("GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nlast-event-id: 7\r\n\r\n", server.address);
+    let head = format!(
+        "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {LOCAL}\r\nlast-event-id: 7\r\n\r\n",
+        server.address
+    );
     stream.write_all(head.as_bytes()).await.expect("sent");
     let heard = hear(&mut stream, "data: all").await;
     assert!(heard.contains("text/event-stream") && heard.contains("event: change"), "{heard}");
@@ -45,7 +48,10 @@ async fn who_reads_nothing_is_in_nobodys_way_and_an_id_that_nobody_knows_means_a
     let server = Running::start().await;
     let follow = async |extra: &str| {
         let mut stream = TcpStream::connect(server.address).await.expect("connected");
-        let head = format!("GET /api/v1/events HTTP/1.1\r\nhost: {}{extra}\r\n\r\n", server.address);
+        let head = format!(
+            "GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {LOCAL}{extra}\r\n\r\n",
+            server.address
+        );
         stream.write_all(head.as_bytes()).await.expect("sent");
         stream
     };
@@ -71,7 +77,8 @@ async fn who_reads_nothing_is_in_nobodys_way_and_an_id_that_nobody_knows_means_a
 async fn what_changes_at_once_is_few_hints() {
     let server = Running::start().await;
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
-    let head = format!("GET /api/v1/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+    let head =
+        format!("GET /api/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {LOCAL}\r\n\r\n", server.address);
     stream.write_all(head.as_bytes()).await.expect("sent");
     hear(&mut stream, "text/event-stream").await;
     let begun = std::time::Instant::now();
@@ -119,7 +126,8 @@ async fn a_page_hears_that_its_server_is_there_and_that_an_alert_fires() {
         server.report("shop", json!({ "n": number }), "SelectorNotFound: .price").await;
     }
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
-    let head = format!("GET /events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+    let cookie = server.cookie.as_deref().expect("a cookie");
+    let head = format!("GET /events HTTP/1.1\r\nhost: {}\r\ncookie: {cookie}\r\n\r\n", server.address);
     stream.write_all(head.as_bytes()).await.expect("sent");
     // A browser tells nobody of an event without data.
     hear(&mut stream, "event: alive\ndata: yes").await;

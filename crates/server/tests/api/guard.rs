@@ -6,7 +6,8 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::running::Running;
+use crate::browsing::Browser;
+use crate::running::{LOCAL, Running};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_is_not_its_own_is_refused() {
@@ -48,18 +49,36 @@ async fn a_page_of_another_site_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_came_through_a_proxy_needs_a_token() {
+async fn without_a_token_only_who_has_the_token_file_or_the_link_is_let_in() {
     let server = Running::start().await;
-    for line in ["forwarded: for=1.2.3.4", "x-forwarded-for: 1.2.3.4", "x-forwarded-proto: https", "via: 1.1 proxy"] {
-        let answer = server.ask_as(None, "GET /jobs", &[line], None).await;
-        assert_eq!(answer.refused(), (403, "token_required".to_owned()), "{line}");
+    let bare = async |head: &str| {
+        let head = format!("{head}\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address);
+        server.send_raw(head.as_bytes()).await
+    };
+    for line in ["", "\r\nx-forwarded-for: 1.2.3.4", "\r\nauthorization: Bearer rdl_another"] {
+        // As nginx passes a stranger's request on, too.
+        for path in ["/api/v1/jobs", "/metrics", "/api/v1/events"] {
+            let answer = bare(&format!("GET {path} HTTP/1.1{line}")).await;
+            assert_eq!(answer.refused(), (401, "unauthenticated".to_owned()), "{path} {line}");
+        }
+        for path in ["/", "/settings/tokens", "/events"] {
+            let answer = bare(&format!("GET {path} HTTP/1.1{line}")).await;
+            assert!(answer.leads_to().starts_with("/login"), "{path} {line}");
+        }
+        assert_eq!(bare(&format!("GET /healthz HTTP/1.1{line}")).await.status, 200);
+        assert_eq!(bare(&format!("GET /readyz HTTP/1.1{line}")).await.status, 200);
     }
-    let old = format!("GET /api/v1/jobs HTTP/1.0\r\nhost: {}", server.address);
-    assert_eq!(server.send(&old, b"").await.refused(), (403, "token_required".to_owned()));
+    let stranger = Browser::stranger(&server);
+    assert_eq!(stranger.send("POST", "/login", &[("token", "rdl_another")]).await.status, 401);
+    let used = stranger.get("/login?link=rdo_another").await;
+    assert!(used.status == 401 && used.text().contains("opened before"), "{}", used.text());
+    assert_eq!(bare(&format!("GET /metrics HTTP/1.1\r\nauthorization: Bearer {LOCAL}")).await.status, 200);
+    assert_eq!(Browser::new(&server).get("/").await.status, 200, "by the link");
+    assert_eq!(Browser::another(&server).await.get("/").await.status, 200, "by the file");
     let token = server.token("ops", redrive_core::tokens::Role::Admin, &[]).await;
-    let server = server.restart().await;
-    let answer = server.ask_as(Some(&token), "GET /jobs", &["x-forwarded-for: 1.2.3.4"], None).await;
-    assert_eq!(answer.status, 200);
+    assert_eq!(bare(&format!("GET /metrics HTTP/1.1\r\nauthorization: Bearer {LOCAL}")).await.status, 401);
+    assert!(Browser::new(&server).get("/").await.leads_to().starts_with("/login"));
+    assert_eq!(server.ask_as(Some(&token), "GET /jobs", &["x-forwarded-for: 1.2.3.4"], None).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,7 +90,10 @@ async fn a_body_is_read_up_to_its_limit_and_its_depth() {
     }
     let deep = format!("{{\"pipeline\":\"shop\",\"jobs\":[{{\"input\":{{\"a\":{}}}}}]}}", "[".repeat(100_000));
     assert_eq!(server.send(&broken, deep.as_bytes()).await.status, 400);
-    let long = format!("{broken}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", 17 << 20);
+    let long = format!(
+        "{broken}\r\nauthorization: Bearer {LOCAL}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        17 << 20
+    );
     assert_eq!(server.send_raw(long.as_bytes()).await.refused(), (413, "too_large".to_owned()));
     let answer = server.post("/jobs", json!({ "pipeline": "shop", "jobs": [{ "input": {}, "colour": 1 }] })).await;
     assert_eq!(answer.json()["error"]["field"], "jobs[0].colour", "{}", answer.json());
@@ -87,7 +109,8 @@ async fn large_bodies_have_room_for_a_few_at_once() {
     loop {
         assert!(begun.elapsed() < Duration::from_secs(60), "there is room without end");
         let mut stream = TcpStream::connect(server.address).await.expect("connected");
-        let asked = format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+        let asked =
+            format!("{head}\r\nauthorization: Bearer {LOCAL}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
         stream.write_all(asked.as_bytes()).await.expect("sent");
         let mut answer = [0; 1024];
         match tokio::time::timeout(Duration::from_millis(500), stream.read(&mut answer)).await {

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 
 use crate::compared::pair_with;
-use crate::running::{Running, tools};
+use crate::running::{LOCAL, Running, tools};
 
 /// How long a browser may take on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -45,7 +45,7 @@ fn hostile(at: &str) -> String {
 async fn browser(how: &str, what: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser/hostile.mjs");
     let mut node = Command::new("node");
-    node.args([script, how, what]).env("TOOLS", tools().join("node/node_modules"));
+    node.args([script, how, what]).env("TOOLS", tools().join("node/node_modules")).env("LOCAL", LOCAL);
     let run = node.stdin(Stdio::null()).kill_on_drop(true).output();
     let run = tokio::time::timeout(PATIENCE, run).await.expect("done in time").expect("node runs");
     let said = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));

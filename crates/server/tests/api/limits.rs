@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::running::Running;
+use crate::running::{LOCAL, Running};
 
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -76,7 +76,8 @@ async fn depth_number_and_length_have_an_end() {
     let refused = server.post("/letters", json!(letters)).await;
     assert_eq!((refused.refused(), refused.header("retry-after")), ((413, "too_large".to_owned()), Some("1")));
     let long = format!(
-        "POST /api/v1/letters HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\n\r\n",
+        "POST /api/v1/letters HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {LOCAL}\r\ncontent-type: application/json\r\n\
+         content-length: 99999999\r\n\r\n",
         server.address
     );
     let refused = server.send_raw(long.as_bytes()).await;
@@ -185,8 +186,8 @@ async fn who_sends_too_slowly_is_not_waited_for() {
     let _ = until_end(&mut head).await;
     let start = |method: &str, path: &str| {
         format!(
-            "{method} /api/v1{path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\
-             connection: close\r\n\r\n{{",
+            "{method} /api/v1{path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {LOCAL}\r\ncontent-type: application/json\r\n\
+             content-length: 100\r\nconnection: close\r\n\r\n{{",
             server.address
         )
     };
@@ -211,7 +212,10 @@ async fn who_reads_too_slowly_is_dropped() {
     let job = server.redrive.new_job(input);
     server.redrive.enqueue_jobs(&"shop".parse().expect("a name"), None, vec![job]).await.expect("accepted");
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
-    let head = format!("GET /api/v1/jobs?limit=1000 HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+    let head = format!(
+        "GET /api/v1/jobs?limit=1000 HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {LOCAL}\r\n\r\n",
+        server.address
+    );
     stream.write_all(head.as_bytes()).await.expect("sent");
     // The server has more to say than the buffers of both ends hold. It gives up, and what comes then is less than all.
     let begun = tokio::time::timeout(PATIENCE, stream.peek(&mut [0])).await;

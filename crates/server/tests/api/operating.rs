@@ -32,7 +32,7 @@ async fn a_token_that_is_made_twice_shows_its_secret_twice_also_the_first_one() 
     assert_eq!(Browser::new(&server).get("/").await.status, 303);
     let late = local.post(&form, &filled).await;
     assert_eq!((late.status, secret(&late.text())), (200, ada.clone()), "though everybody signs in by now");
-    let stranger = Browser::new(&server);
+    let stranger = Browser::stranger(&server);
     assert_eq!(stranger.post(&form, &filled).await.status, 401, "nobody else is shown it");
     let browser = Browser::signed_in(&server, &ada).await;
     let form = Form::of(&browser.page("/settings/tokens").await, MAKE);
@@ -142,9 +142,12 @@ async fn a_cookie_of_a_name_that_is_reached_by_https_goes_nowhere_else() {
         secure_hosts: vec!["redrive.example".into()],
         ..Options::listening(([127, 0, 0, 1], 0).into())
     };
-    let server = Running::with_options(options).await;
+    let server = Running::start().await;
+    let token = server.token("ada", Role::Admin, &[]).await;
+    let server = server.restart_with(options).await;
     let given = async |host: &str| {
-        let answer = server.send(&format!("GET / HTTP/1.1\r\nhost: {host}"), b"").await;
+        let head = format!("POST /login HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/x-www-form-urlencoded");
+        let answer = server.send(&head, format!("token={token}").as_bytes()).await;
         answer.header("set-cookie").expect("a cookie").to_owned()
     };
     let public = given("redrive.example").await;

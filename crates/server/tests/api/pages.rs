@@ -179,7 +179,7 @@ async fn a_form_of_another_site_does_nothing() {
     let form = Form::of(&page, &action);
     let without = [("verb", "resolve"), ("key", "k")];
     assert_eq!(browser.send("POST", &action, &without).await.status, 403, "it carries nothing of ours");
-    let stranger = Browser::new(&server);
+    let stranger = Browser::another(&server).await;
     assert_eq!(stranger.post(&form, &[("verb", "resolve")]).await.status, 403, "it was made for somebody else");
     let host = server.address;
     let body = form_urlencoded::Serializer::new(String::new())

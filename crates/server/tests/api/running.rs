@@ -14,7 +14,7 @@ use redrive::CancellationToken;
 use redrive::Redrive;
 use redrive::chance::SeededChance;
 use redrive::clock::TestClock;
-use redrive::config::Setting;
+use redrive::config::{Setting, TokenFile};
 use redrive::tokens::NewToken;
 use redrive_core::actors::{Actor, Via};
 use redrive_core::tokens::Role;
@@ -29,6 +29,9 @@ use tokio::task::JoinHandle;
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What is in the token file of servers.
+pub const LOCAL: &str = "rdl_of-the-tests";
+
 /// Where `scripts/test` puts the tools that tests use.
 pub fn tools() -> PathBuf {
     let binary = std::env::current_exe().expect("this test");
@@ -40,6 +43,8 @@ pub struct Running {
     pub redrive: Redrive,
     app: App,
     pub address: SocketAddr,
+    /// The cookie of a browser that came by the one-time link, as it is sent; nothing if the store had a token.
+    pub cookie: Option<String>,
     stop: CancellationToken,
     ended: Option<JoinHandle<()>>,
     refusing: std::sync::Arc<Refusing>,
@@ -130,12 +135,34 @@ impl Running {
         if let Some(clock) = clock {
             redrive = redrive.with_surroundings(clock, std::sync::Arc::new(SeededChance::new(7)));
         }
+        let is_plain = options.tls.is_none();
+        let options = Options { token_file: Some(TokenFile::of_token(LOCAL)), ..options };
         let app = App::new(redrive.clone(), setting, options).expect("an app");
         let server = Server::bind(app.clone()).await.expect("bound");
         let address = server.address().expect("an address");
         let stop = CancellationToken::new();
         let ended = Some(tokio::spawn(server.run(stop.clone())));
-        Self { redrive, app, address, stop, ended, refusing, folder }
+        let mut running = Self { redrive, app: app.clone(), address, cookie: None, stop, ended, refusing, folder };
+        if let (Some(link), true) = (app.one_time_link().await.expect("made"), is_plain) {
+            let head = format!("GET {link} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+            let answer = running.send_raw(head.as_bytes()).await;
+            let given = answer.header("set-cookie").and_then(|given| given.split(';').next()).expect("a cookie");
+            running.cookie = Some(given.to_owned());
+        }
+        running
+    }
+
+    /// The line of a head by which a request is let in that has none of its own, while the store has no token.
+    pub fn local(&self, head: &str) -> String {
+        let asked = head.lines().next().unwrap_or_default();
+        let is_page = !asked.contains("/api/") && !asked.contains(" /metrics");
+        let has = |name: &str| head.to_ascii_lowercase().contains(&format!("\r\n{name}:"));
+        match &self.cookie {
+            _ if has("authorization") || has("cookie") => String::new(),
+            Some(cookie) if is_page => format!("\r\ncookie: {cookie}"),
+            None if is_page => String::new(),
+            _ => format!("\r\nauthorization: Bearer {LOCAL}"),
+        }
     }
 
     /// Stops the server: nobody listens any more.
@@ -200,8 +227,9 @@ impl Running {
         assert!(audit.problems.is_empty(), "{:?}", audit.problems);
     }
 
-    /// A request as it is on the wire, and the answer.
+    /// A request as it is on the wire, from this machine, and the answer.
     pub async fn send(&self, head: &str, body: &[u8]) -> Answer {
+        let head = format!("{head}{}", self.local(head));
         let mut request = format!("{head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len()).into_bytes();
         request.extend_from_slice(body);
         self.send_raw(&request).await

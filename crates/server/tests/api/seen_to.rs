@@ -182,6 +182,7 @@ async fn letters_that_are_soon_too_old_need_somebody() {
     // They are kept for 14 days.
     clock.advance(Duration::from_secs((13 * 24 + 1) * 3_600));
     server.report("shop", json!({ "n": 2 }), "gone").await;
+    let browser = Browser::another(&server).await;
     let page = browser.page("/").await;
     assert!(page.contains("1 letter is discarded for its age within 48 h"), "{page}");
     assert!(page.contains("in 23 h"), "{page}");

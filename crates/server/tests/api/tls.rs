@@ -72,6 +72,11 @@ async fn other_machines_need_a_token_and_then_tls_or_a_proxy() {
         Server::bind(App::new(server.redrive.clone(), setting, options).expect("an app")).await.map(drop)
     };
     assert!(matches!(bind(everywhere.clone()).await, Err(ServeError::OpenToAll(_))));
+    let here = Options::listening(([127, 0, 0, 1], 0).into());
+    let through = Options { proxies: redrive_core::egress::Egress::only(&["127.0.0.1"]).ok(), ..here.clone() };
+    assert!(matches!(bind(through).await, Err(ServeError::ProxyToAll)));
+    let named = Options { public_hosts: vec!["redrive.example".to_owned()], ..here };
+    assert!(matches!(bind(named).await, Err(ServeError::ProxyToAll)));
     server.token("ops", Role::Admin, &[]).await;
     assert!(matches!(bind(everywhere.clone()).await, Err(ServeError::InTheClear(_))));
     let proxies = redrive_core::egress::Egress::only(&["10.0.0.2"]).ok();

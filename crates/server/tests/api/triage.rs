@@ -47,7 +47,7 @@ async fn what_needs_somebody_is_found_behind_what_does_not() {
     }
     clock.advance(Duration::from_secs(3 * 86_400));
     let new = cause(&server, "cart", "basket is lost", 1).await;
-    let browser = Browser::new(&server);
+    let browser = Browser::another(&server).await;
     for path in ["/", "/causes", "/?pipeline=cart", "/causes?pipeline=cart"] {
         let page = browser.page(path).await;
         assert!(page.contains(&format!("id=\"cause-{new}\"")), "{path}: {page}");
@@ -87,7 +87,7 @@ async fn the_most_urgent_causes_are_named_first() {
     }
     clock.advance(Duration::from_secs(3 * 86_400));
     let new = cause(&server, "shop", "basket is lost", 1).await;
-    let page = Browser::new(&server).page("/").await;
+    let page = Browser::another(&server).await.page("/").await;
     let todo = &page[page.find("id=\"todo\"").expect("a list")..];
     let first = todo.find("<li id=\"cause-").expect("a cause");
     assert!(todo[first..].starts_with(&format!("<li id=\"cause-{new}\"")), "{todo}");

@@ -43,8 +43,26 @@ export async function work(api, pipeline, verdict) {
 }
 export const failing = (message) => () => ({ verdict: "failed", failure: { message, reason: "schema_validation" } });
 
+// What is in the token file of servers whose stores have no tokens.
+const LOCAL = process.env.LOCAL;
+
+// The cookie of somebody who signed in with what is in the token file; nothing if the store has a token.
+export async function cookieOf(base) {
+  if (!LOCAL) return undefined;
+  const headers = { "content-type": "application/x-www-form-urlencoded" };
+  const answer = await fetch(`${base}/login`, { method: "POST", headers, body: `token=${LOCAL}`, redirect: "manual" });
+  return answer.headers.get("set-cookie")?.split(";")[0];
+}
+
+export async function letIn(context, base) {
+  const cookie = await cookieOf(base);
+  if (!cookie) return;
+  const [name, value] = cookie.split("=");
+  await context.addCookies([{ name, value, url: base, httpOnly: true, sameSite: "Lax" }]);
+}
+
 // The API of a server, for who sets something up or wants to know what became of it.
-export const apiOf = (base, token) => async (path, body) => {
+export const apiOf = (base, token = LOCAL) => async (path, body) => {
   const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
   const options = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
   const answer = await fetch(`${base}/api/v1${path}`, options);
@@ -124,6 +142,7 @@ export async function visitOf(browser, base, options = {}, allowed = () => false
     page.on("dialog", (dialog) => { note(`dialog: ${dialog.message()}`); dialog.dismiss(); });
     page.on("console", (message) => { if (message.type() === "error") note(`console: ${message.text()}`); });
   });
+  await letIn(context, base);
   const page = await context.newPage();
   const leave = async () => {
     await context.close();

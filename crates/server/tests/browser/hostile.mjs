@@ -1,7 +1,7 @@
 // A hostile page, in a real browser. `node hostile.mjs raw FILE` shows it as it is, `node hostile.mjs shown ADDRESS` as the dashboard shows
 // it. Whoever listens where the page wants to go says what came of it.
 import { readFileSync } from "node:fs";
-import { check, launch, until } from "./browser.mjs";
+import { check, launch, letIn, until } from "./browser.mjs";
 
 const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'";
 
@@ -26,7 +26,9 @@ const written = () => document.querySelectorAll("img, script:not([src^='/']), [o
 const [how, what] = process.argv.slice(2);
 const browser = await launch();
 try {
-  const page = await (await browser.newContext()).newPage();
+  const context = await browser.newContext();
+  if (how === "shown") await letIn(context, new URL(what).origin);
+  const page = await context.newPage();
   if (how === "raw") {
     await page.setContent(readFileSync(what, "utf8"), { waitUntil: "commit" });
     await page.waitForTimeout(1500);

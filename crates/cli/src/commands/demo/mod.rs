@@ -97,10 +97,11 @@ async fn show_dashboard(setting: &Setting) -> Result<Exit> {
     out!("{}", paint(GOOD, format!("+ {new}")))?;
     let cli = Cli::try_parse_from(["redrive", "serve", "--work", "--listen", "127.0.0.1:0"])?;
     let Command::Serve(args) = cli.command else { bail!("the demo serves") };
-    let open = |address| {
+    let open = |address, link: &str| {
         let page = cause.map_or_else(String::new, |cause| format!("causes/{cause}"));
+        let path = if link.is_empty() { format!("/{page}") } else { format!("{link}&to=/{page}") };
         out!(
-            "open http://{address}/{page}\n{}",
+            "open http://{address}{path}\n{}",
             paint(DIM, format!("Ctrl-C ends it; redrive serve in {folder} shows it again"))
         )
     };

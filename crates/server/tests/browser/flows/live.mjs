@@ -1,5 +1,5 @@
 // What changes while somebody looks, and what does not.
-import { ask, check, until } from "../browser.mjs";
+import { ask, check, cookieOf, until } from "../browser.mjs";
 
 // Twenty changes a second, for two seconds.
 async function storm(page, report, name) {
@@ -32,7 +32,7 @@ export const live = {
     page.on("response", async (answer) => { if (answer.request().headers()["x-parts"] && answer.status() === 200) asked.push(await answer.text()); });
     await report("live-2");
     await until(async () => (await dead()) !== was, "the number changes");
-    const whole = await (await fetch(`${base}/`)).text();
+    const whole = await (await fetch(`${base}/`, { headers: { cookie: await cookieOf(base) } })).text();
     await until(() => asked.length, "parts were asked for");
     check(asked.every((part) => part.startsWith("<template") && part.length < whole.length), "only parts that changed are sent");
     await leave();
