@@ -15,3 +15,6 @@ CREATE INDEX result_by_time ON result (pipeline, at, id);
 ALTER TABLE pipeline ADD COLUMN results INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN result_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN results_dropped INTEGER NOT NULL DEFAULT 0;
+
+-- When a letter of a replay was last sent or came to its end, or a person last changed the replay.
+ALTER TABLE replay ADD COLUMN moved_at INTEGER NOT NULL DEFAULT 0;
