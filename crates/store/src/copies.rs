@@ -95,7 +95,7 @@ pub const PARTS: &[Part] = parts! {
         force_why: Text, automatic: Flag, selection: Text, pipelines: Text, wish: Text, pins: Text, pacing: Text, edits: Text,
         excluded: Text, cursor: Text, created_at: Int, finished_at: Int, forgotten: Flag, total: Int, pending: Int,
         running: Int, recovered: Int, failed: Int, same_cause: Int, gone: Int, saved: Int, forgiven: Int, step: Int,
-        step_sent: Int, step_settled: Int, step_failed: Int, free_at: Int;
+        step_sent: Int, step_settled: Int, step_failed: Int, free_at: Int, moved_at: Int;
     "automatic replays" auto_replay [pipeline: Int, reason: Text] last_at: Int;
     "dead letters" dead [seq: Int] id: Id, pipeline: Int, round: Text, key: Text, target: Text, accepted_at: Int, died_at: Int,
         kept_from: Int, attempts: Int, crashes: Int, replays: Int, gate: Text, reason: Text, code: Text, http_status: Int,

@@ -57,6 +57,8 @@ pub(crate) struct ReplayCounts {
     pub(crate) gone: i64,
     /// Of those: letters that the step has counted before, when they were processed.
     pub(crate) processed: i64,
+    /// When the last of them came to its end.
+    pub(crate) ended_at: i64,
 }
 
 /// An event's place: pipeline and minute.

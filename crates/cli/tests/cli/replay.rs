@@ -89,6 +89,23 @@ fn a_replay_that_helps_nothing_stops_itself() {
 }
 
 #[test]
+fn a_replay_says_how_fast_it_goes_and_how_old_its_oldest_letter_is() {
+    let sandbox = with_dead(3);
+    sandbox.redrive("replay start --pipeline p --detach").expect(0);
+    let shown = sandbox.redrive("replay show last").expect(0).stdout;
+    assert!(shown.contains("  oldest    of its letters that are left, died ") && !shown.contains("  speed"), "{shown}");
+    assert!(newest_replay(&sandbox)["oldest"].is_string());
+    sandbox.write("fixed", "");
+    sandbox.redrive("replay watch last").expect(0);
+    let shown = sandbox.redrive("replay show last").expect(0).stdout;
+    assert!(!shown.contains("  oldest") && shown.contains("  speed     ") && shown.contains("/min"), "{shown}");
+    let per_minute = &sandbox.redrive("replay show last --json").expect(0).json()["per_minute"];
+    assert!(per_minute.as_f64().is_some_and(|per_minute| per_minute > 0.0), "{per_minute}");
+    let listed = sandbox.redrive("replay list").expect(0).stdout;
+    assert!(listed.contains("speed") && listed.contains("oldest") && listed.contains("/min"), "{listed}");
+}
+
+#[test]
 fn one_unlucky_letter_pauses_nothing() {
     let sandbox = fresh();
     let tasks: String = (0..12).map(|n| format!("{}\n", json!({"n": n, "never": n == 0}))).collect();

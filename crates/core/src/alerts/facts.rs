@@ -21,6 +21,8 @@ pub struct Facts {
     pub breakers: Vec<BreakerFacts>,
     /// Replays that paused themselves.
     pub replays: Vec<ReplayFacts>,
+    /// Replays with letters that no worker takes.
+    pub untaken: Vec<UntakenReplay>,
     /// How often fields were found.
     pub fields: Vec<FieldFacts>,
     /// Bytes that are free on the disk of the store, where that can be told.
@@ -100,6 +102,21 @@ pub struct ReplayFacts {
     pub why: String,
     /// Letters that failed again.
     pub failed: u64,
+}
+
+/// A replay with letters that no worker takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UntakenReplay {
+    /// Which.
+    pub id: ReplayId,
+    /// What it is called.
+    pub name: String,
+    /// The pipelines that no worker is there for.
+    pub pipelines: BTreeSet<PipelineName>,
+    /// When a letter of it was last sent or came to its end, or a person last changed it.
+    pub since: Timestamp,
+    /// Letters that have not come to their end.
+    pub left: u64,
 }
 
 /// How often a field of a record was found.

@@ -25,6 +25,7 @@ pub enum AlertPage {
 impl AlertPage {
     fn of(condition: Option<Condition>, pipeline: Option<&PipelineName>, numbers: &Map<String, Value>) -> Self {
         let id = |name: &str| numbers.get(name).and_then(Value::as_str);
+        let replay = || id("replay").and_then(|id| id.parse().ok()).map(Self::Replay);
         let of_pipeline = |page: fn(PipelineName) -> Self| pipeline.cloned().map(page);
         let found = match condition {
             // What an older program wrote may lack the id.
@@ -32,9 +33,10 @@ impl AlertPage {
                 let cause = id("cause").and_then(|id| id.parse().ok()).map(Self::Cause);
                 cause.or_else(|| of_pipeline(Self::Overview))
             }
-            Some(Condition::Replay) => id("replay").and_then(|id| id.parse().ok()).map(Self::Replay),
+            Some(Condition::Replay) => replay(),
             Some(Condition::Rate | Condition::Jump | Condition::Expiry) => of_pipeline(Self::Overview),
-            Some(Condition::Breaker | Condition::Stalled | Condition::Coverage) => of_pipeline(Self::Pipeline),
+            Some(Condition::Stalled) => replay().or_else(|| of_pipeline(Self::Pipeline)),
+            Some(Condition::Breaker | Condition::Coverage) => of_pipeline(Self::Pipeline),
             Some(Condition::Disk) | None => None,
         };
         found.unwrap_or(Self::Alerts)
@@ -88,9 +90,9 @@ mod tests {
             let numbers = json!({"cause": "3f9a1c2e", "replay": REPLAY});
             let expected = match condition {
                 Condition::Cause => "/causes/3f9a1c2e".to_owned(),
-                Condition::Replay => format!("/replays/{REPLAY}"),
+                Condition::Replay | Condition::Stalled => format!("/replays/{REPLAY}"),
                 Condition::Rate | Condition::Jump | Condition::Expiry => "/?pipeline=shop".to_owned(),
-                Condition::Breaker | Condition::Stalled | Condition::Coverage => "/pipelines/shop".to_owned(),
+                Condition::Breaker | Condition::Coverage => "/pipelines/shop".to_owned(),
                 Condition::Disk => "/alerts".to_owned(),
             };
             assert_eq!(path(condition, Some("shop"), numbers), expected, "{condition}");

@@ -24,7 +24,9 @@ pub use self::drift::PlanDrift;
 pub use self::letters::{
     Automatic, CHOSEN_AT_ONCE_MAX, LetterFacts, Outgoing, ReplayPlan, SavedPayload, Source, Wish, outgoing, treat,
 };
-pub use self::pace::{Advance, HANDFUL, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, resumed, sent};
+pub use self::pace::{
+    Advance, HANDFUL, IN_FLIGHT_MAX, Pacing, Progress, Step, advance, next, per_minute, resumed, sent, throughput,
+};
 pub use self::tries::{
     SAMPLES_MAX, TRY_BEAT, TRY_KEPT, TriedDetails, TriedWith, TryOutdated, is_abandoned, outdated, record_of,
 };

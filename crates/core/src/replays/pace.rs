@@ -96,6 +96,17 @@ impl Progress {
     }
 }
 
+/// How many letters came to their end per minute; `None` if none did.
+pub fn per_minute(settled: u64, time: Duration) -> Option<f64> {
+    (settled > 0).then(|| settled as f64 * 60.0 / time.as_secs_f64().max(1.0))
+}
+
+/// A throughput in letters per minute: `412/min`, `2.5/min`.
+pub fn throughput(per_minute: f64) -> String {
+    let digits = usize::from(per_minute < 10.0);
+    format!("{per_minute:.digits$}/min")
+}
+
 /// How far a step of the ramp is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use redrive_core::alerts::facts::{BreakerFacts, CauseFacts, Expiring, Facts, FieldFacts, PipelineFacts, ReplayFacts};
+use redrive_core::alerts::facts::{
+    BreakerFacts, CauseFacts, Expiring, Facts, FieldFacts, PipelineFacts, ReplayFacts, UntakenReplay,
+};
 use redrive_core::alerts::judge::Alerts as Judged;
 use redrive_core::alerts::{Alert, Condition, Rules, Share};
 use redrive_core::breakers::{BreakerState, BreakerView};
@@ -11,7 +13,8 @@ use redrive_core::causes::CauseId;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
-use redrive_core::replays::paused_itself;
+use redrive_core::pipelines::Pause;
+use redrive_core::replays::{ReplayState, paused_itself};
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
     BusiestCauses, CauseHour, CauseView, CountEvents, CoverageCount, EventCount, ListCauses, ListReplays, ReplayView,
@@ -52,6 +55,7 @@ pub(super) async fn facts(
     // What people paused is not expected to move.
     let paused = store.pauses().await?;
     watched.due_since.retain(|name, _| !paused.contains_key(name));
+    let open = open_replays(redrive).await?;
     let minutes = store.counts(CountEvents::since(now - minutes_back(watching, known), Span::Minute)).await?;
     let hours = store.counts(CountEvents::since(now - hours_back(watching), Span::Hour)).await?;
     let free_bytes = watched.free_bytes;
@@ -61,7 +65,8 @@ pub(super) async fn facts(
         undefined,
         causes: causes(redrive, &firing_causes(known), &hours, now).await?,
         breakers: store.list_breakers().await?.into_iter().filter_map(|view| breaker(view, now)).collect(),
-        replays: replays(redrive).await?,
+        untaken: untaken(redrive, &open, &paused).await?,
+        replays: open.into_iter().filter_map(replay).collect(),
         fields: fields(store.coverage(None, now - USUAL_FOR).await?, now),
         free_bytes,
     })
@@ -204,20 +209,38 @@ fn firing_causes(known: &Judged) -> Vec<CauseId> {
     firing.filter_map(|alert| alert.finding.numbers.get("cause")?.as_str()?.parse().ok()).collect()
 }
 
-/// All replays that paused themselves.
-async fn replays(redrive: &Redrive) -> Result<Vec<ReplayFacts>, Error> {
+/// All replays that have not come to their end.
+async fn open_replays(redrive: &Redrive) -> Result<Vec<ReplayView>, Error> {
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let page = redrive
-            .store
-            .list_replays(ListReplays { open_only: true, limit: LISTED, cursor, within: Vec::new() })
-            .await?;
-        found.extend(page.items.into_iter().filter_map(replay));
+        let params = ListReplays { open_only: true, limit: LISTED, cursor, within: Vec::new() };
+        let page = redrive.store.list_replays(params).await?;
+        found.extend(page.items);
         cursor = page.next;
         if cursor.is_none() {
             return Ok(found);
         }
     }
+}
+
+/// Replays with letters that no worker takes: none is there for their pipelines, or none has the version that they wait for. What
+/// people paused is not expected to move.
+async fn untaken(
+    redrive: &Redrive,
+    open: &[ReplayView],
+    paused: &BTreeMap<PipelineName, Pause>,
+) -> Result<Vec<UntakenReplay>, Error> {
+    let mut found = Vec::new();
+    for replay in open.iter().filter(|view| matches!(view.state, ReplayState::Preparing | ReplayState::Running)) {
+        let mut pipelines = redrive.unattended(replay).await?;
+        pipelines.extend(redrive.awaited_by(replay).await?.into_keys());
+        pipelines.retain(|name| !paused.contains_key(name));
+        if !pipelines.is_empty() {
+            let (since, left) = (replay.moved_at, replay.progress.pending + replay.progress.running);
+            found.push(UntakenReplay { id: replay.id, name: replay.name.clone(), pipelines, since, left });
+        }
+    }
+    Ok(found)
 }
 
 /// A target that fails; one that a person holds does not.

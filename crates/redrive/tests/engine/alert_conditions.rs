@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use redrive::alerts::Watching;
+use redrive::contract::DeadFilter;
+use redrive::replays::{NewReplay, ReplayRef};
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
-use redrive_core::alerts::{Alert, Condition, RuleBook};
+use redrive_core::alerts::{Alert, AlertPage, Condition, RuleBook};
 use redrive_core::breakers::{BreakerTurn, HeldBy};
+use redrive_core::replays::{ReplayMode, Wish};
 use serde_json::Value;
 
-use self::in_memory::{eventually, redrive};
+use self::in_memory::{eventually, redrive, replay_of};
 
 use crate::support::in_memory;
 
@@ -74,4 +77,35 @@ async fn a_target_that_stays_away_fires_and_what_people_hold_does_not() {
     assert_eq!(firing(&redrive, &watching).await, []);
     redrive.resume_pipeline(&name, &ada).await.expect("resumed");
     assert_eq!(firing(&redrive, &watching).await.len(), 1, "it stands");
+}
+
+/// Nobody works on the replay; it is over when somebody does, and a replay that a person paused does not fire.
+#[tokio::test]
+async fn a_replay_that_no_worker_takes_fires_after_five_minutes() {
+    let (redrive, clock) = redrive();
+    let watching = watching();
+    let fails = |_: Job| async { Err::<Value, _>(FailureReport::new(Reason::RejectedInput, "no")) };
+    redrive.enqueue(&quick(), [json!({"n": 1})]).await.expect("accepted");
+    redrive.drain(Pipeline::new("shop", fails).expect("a pipeline")).await.expect("drained");
+    let filter = DeadFilter { reason: Some(Reason::RejectedInput), ..DeadFilter::default() };
+    let new = NewReplay { wish: Wish { force: true, ..Wish::of(ReplayMode::Refetch) }, ..replay_of(filter) };
+    let new = NewReplay { force_why: Some("it is mended".into()), ..new };
+    let id = redrive.start_replay(new).await.expect("started").0.expect("a replay");
+    clock.advance(Duration::from_secs(4 * 60));
+    assert_eq!(firing(&redrive, &watching).await, []);
+    clock.advance(Duration::from_secs(60));
+    let fires = firing(&redrive, &watching).await;
+    assert_eq!(fires.iter().map(|alert| alert.condition).collect::<Vec<_>>(), [Condition::Stalled]);
+    assert_eq!(fires[0].page(), AlertPage::Replay(id));
+    let (which, ada) = (ReplayRef::Id(id), Actor::new("ada", Via::Cli));
+    redrive.pause_replay(which, &ada).await.expect("paused");
+    assert_eq!(firing(&redrive, &watching).await, []);
+    redrive.resume_replay(which, &ada, &[]).await.expect("resumed");
+    assert_eq!(firing(&redrive, &watching).await, [], "it has five minutes again");
+    clock.advance(Duration::from_secs(5 * 60));
+    assert_eq!(firing(&redrive, &watching).await.len(), 1);
+    let worker = redrive.worker(vec![quick()]).with_replays();
+    worker.run(redrive::worker::Until::Drained, CancellationToken::new()).await.expect("drained");
+    assert_eq!(redrive.find_replay(which).await.expect("found").progress.recovered, 1);
+    assert_eq!(firing(&redrive, &watching).await, []);
 }

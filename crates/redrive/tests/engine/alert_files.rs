@@ -313,7 +313,7 @@ async fn history_that_comes_late_fires_nothing() {
     let imported = redrive.import_dead_file(file, (Some(reading), limits), &by, |_| {}).await;
     assert_eq!(imported.expect("imported").new, 20);
     let mut all = RuleBook::default();
-    (all.all.disk, all.all.expiry) = (None, None);
+    all.all.disk = None;
     assert_eq!(firing(&redrive, &Watching::new(all.clone(), Vec::new())).await, []);
     let now = redrive.report_letters((200..220).map(|n| letter(n, 0)).collect(), &reporting).await.expect("reported");
     assert_eq!(now.len(), 20);

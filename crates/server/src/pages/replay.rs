@@ -11,7 +11,7 @@ use redrive::config::units::written_rate;
 use redrive::contract::{CauseView, ListCauses, ReplayView, RunningLetter};
 use redrive::replays::{ReplayRef, ready_in};
 use redrive_core::causes::CauseId;
-use redrive_core::replays::{ReplayMode, ReplayState, paused_itself};
+use redrive_core::replays::{ReplayMode, ReplayState, paused_itself, throughput};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 use serde_json::Value;
@@ -21,7 +21,8 @@ use self::letters::Outcome;
 pub use self::steps::small_bar;
 use super::part::{self, part};
 use super::parts::{
-    Button, button, commands, instant, length, length_of, link, name, replay_state, section_head, text, without_cursor,
+    Button, ago, button, commands, instant, length, length_of, link, name, replay_state, section_head, text,
+    without_cursor,
 };
 use super::problem::Problem;
 use super::replay_new::excluded;
@@ -194,6 +195,7 @@ async fn waits(app: &App, replay: &ReplayView) -> Result<Markup, Problem> {
             @if let Some(RunningLetter { id, number, since }) = oldest {
                 p.fact { "Under way, oldest: " a href={ "/letters/" (id) } { "#" (number) } ", for " (length(since, now)) "." }
             }
+            @if let Some(oldest) = replay.oldest { p.fact { "The oldest letter that is left died " (ago(oldest, now)) "." } }
             @if is_awaiting { p.fact { "It waits for workers that have the rules it was planned with." } }
         }
     })
@@ -226,6 +228,7 @@ fn verdict(replay: &ReplayView, step: Option<(usize, usize)>, now: Timestamp) ->
                     @if let Some(left) = ready_in(replay, now) { "; ready in about " (length_of(left)) }
                     "."
                 }
+                @if let Some(per_minute) = replay.per_minute(now) { " " (throughput(per_minute)) "." }
                 @if let Some(why) = &replay.why { " " (text(&sentence(replay.state, why))) }
             }
             (steps::overall(replay))

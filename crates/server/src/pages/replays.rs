@@ -7,13 +7,14 @@ use redrive::contract::{ListReplays, Page as Listed, ReplayView};
 use redrive::overview::SelfPaused;
 use redrive::replays::ready_in;
 use redrive_core::ids::PipelineName;
+use redrive_core::replays::throughput;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
 use super::alerts::{said, without_said};
 use super::part::{self, part};
 use super::parts::{
-    Button, button, column, column_num, columns, command, further, instant, length, length_of, link, name, number,
+    Button, ago, button, column, column_num, columns, command, further, instant, length, length_of, link, name, number,
     replay_state, text, views, with_query, without_cursor,
 };
 use super::problem::Problem;
@@ -124,6 +125,11 @@ pub fn table<'a>(
     }
 }
 
+/// How many letters came to their end per minute.
+fn at_rate(replay: &ReplayView, now: Timestamp) -> Markup {
+    html! { @if let Some(per_minute) = replay.per_minute(now) { ", " (throughput(per_minute)) } }
+}
+
 fn row(replay: &ReplayView, now: Timestamp, seen: &Markup) -> Markup {
     let progress = &replay.progress;
     html! {
@@ -152,13 +158,14 @@ fn row(replay: &ReplayView, now: Timestamp, seen: &Markup) -> Markup {
                 (instant(replay.created_at, now))
                 span.fact {
                     @match replay.finished_at {
-                        Some(end) => { "took " (length(replay.created_at, end)) }
+                        Some(end) => { "took " (length(replay.created_at, end)) (at_rate(replay, now)) }
                         None => {
-                            "for " (length(replay.created_at, now))
+                            "for " (length(replay.created_at, now)) (at_rate(replay, now))
                             @if let Some(left) = ready_in(replay, now) { ", ready in about " (length_of(left)) }
                         }
                     }
                 }
+                @if let Some(oldest) = replay.oldest { span.fact { "oldest letter died " (ago(oldest, now)) } }
             }
         }
     }

@@ -197,3 +197,24 @@ async fn letters_of_a_replay_are_leased_by_what_they_belong_to() {
     let asked = json!({ "pipelines": ["shop"], "op": started["replay"]["id"], "group": "books", "wait": 30 });
     assert_eq!(server.post("/leases", asked).await.ok()["leases"][0]["input"]["n"], 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_say_how_fast_a_replay_goes_and_how_old_its_oldest_letter_is() {
+    let server = Running::start().await;
+    letters(&server, 3).await;
+    let started = server.post("/replays", json!({ "letters": { "pipeline": "shop" } })).await.ok();
+    let replay = started["replay"]["id"].as_str().expect("an id").to_owned();
+    let (browser, path) = (Browser::new(&server), format!("/replays/{replay}"));
+    assert!(server.get(&path).await.ok()["oldest"].is_string());
+    assert!(browser.page(&path).await.contains("The oldest letter that is left died <time"));
+    for list in ["/", "/replays"] {
+        let page = browser.page(list).await;
+        assert!(page.contains("oldest letter died <time") && !page.contains("/min"), "{list}: {page}");
+    }
+    work(&server, &replay, &json!({ "verdict": "done" })).await;
+    server.until(&path, |replay| replay["state"] == "done").await;
+    for page in [path.as_str(), "/replays"] {
+        let page = browser.page(page).await;
+        assert!(!page.contains("ldest letter") && page.contains("/min"), "{page}");
+    }
+}

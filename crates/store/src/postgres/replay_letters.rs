@@ -50,11 +50,11 @@ pub(super) async fn left(conn: &Conn, id: &ReplayId) -> Result<BTreeSet<Pipeline
 
 /// Sends letters, if the replay is still as it was.
 pub(super) async fn send(batch: &mut Batch, params: &SendLetters) -> Result<bool, Fault> {
-    let sql = "UPDATE replay SET version = version + 1, free_at = $3
+    let sql = "UPDATE replay SET version = version + 1, free_at = $3, moved_at = $4
                WHERE uuid = $1 AND version = $2 AND state = 'running' RETURNING id, automatic";
     let found: Option<(i64, bool)> = batch
         .conn()
-        .query_opt(sql, args![params.id, params.was, params.free_at], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_opt(sql, args![params.id, params.was, params.free_at, params.now], |row| Ok((row.get(0)?, row.get(1)?)))
         .await?;
     let Some((replay, automatic)) = found else { return Ok(false) };
     replays::set_step(batch, replay, &params.step).await?;
@@ -194,6 +194,7 @@ pub(super) async fn note_end(batch: &mut Batch, ended: &Ended, now: Timestamp) -
     };
     let counts = batch.tallies.replay(*replay);
     counts.processed += i64::from(processed.unwrap_or_default());
+    counts.ended_at = counts.ended_at.max(now.as_millis());
     match state {
         LetterState::Recovered => counts.recovered += 1,
         LetterState::Failed => {

@@ -292,13 +292,14 @@ async fn letters(
 async fn set(batch: &mut Batch, params: &SetReplay) -> Result<bool, Fault> {
     let NextReplay { state, why, step, forgiven, pins, pacing, verb } = &params.next;
     let sql = "UPDATE replay SET version = version + 1, state = $3, why = $4, forgiven = $5, excluded = coalesce($6, excluded),
-                      finished_at = $7, pins = coalesce($8, pins), pacing = coalesce($9, pacing)
+                      finished_at = $7, pins = coalesce($8, pins), pacing = coalesce($9, pacing), moved_at = $10
                WHERE uuid = $1 AND version = $2 AND finished_at IS NULL";
     let excluded = params.excluded.as_ref().map(serde_json::to_string).transpose()?;
     let finished_at = state.is_over().then_some(params.now);
     let written = pins.as_ref().map(serde_json::to_string).transpose()?;
     let paced = pacing.as_ref().map(serde_json::to_string).transpose()?;
-    let next = args![params.id, params.was, state.as_str(), why, forgiven, excluded, finished_at, written, paced];
+    let (id, was, now) = (params.id, params.was, params.now);
+    let next = args![id, was, state.as_str(), why, forgiven, excluded, finished_at, written, paced, now];
     if batch.conn().execute(sql, next).await? == 0 {
         return Ok(false);
     }

@@ -165,9 +165,9 @@ async fn write_replays(tallies: &Tallies, conn: &Conn) -> Result<(), Fault> {
         conn.send(
             "UPDATE replay SET running = running - $2, recovered = recovered + $3, failed = failed + $4,
                     same_cause = same_cause + $5, gone = gone + $6, step_settled = step_settled + $7,
-                    step_failed = step_failed + $4
+                    step_failed = step_failed + $4, moved_at = greatest(moved_at, $8)
              WHERE id = $1",
-            args![replay, ended, n.recovered, n.failed, n.same_cause, n.gone, ended - n.processed],
+            args![replay, ended, n.recovered, n.failed, n.same_cause, n.gone, ended - n.processed, n.ended_at],
         )
         .await?;
     }

@@ -8,11 +8,19 @@ use super::{Columns, job_id, json, json_opt, parsed, tally, time, time_opt, toke
 use crate::contract::{FoundLetter, PendingDead, PendingLetter, ReplayGroup, ReplayView, SentLetter};
 use crate::lists;
 
-/// The columns of [`replay_view`], of `replay r`.
+/// The columns of [`replay_view`], of `replay r`. Letters were chosen by when they died: the first of each pipeline is its oldest.
 pub(crate) const REPLAY_COLUMNS: &str = "r.id, r.uuid, r.name, r.actor, r.state, r.why, r.mode, r.force_why, r.automatic, r.selection, r.pacing,
     r.edits, r.excluded, r.created_at, r.finished_at, r.total, r.pending, r.running, r.recovered, r.failed, r.same_cause,
     r.gone, r.step, r.step_sent, r.step_settled, r.step_failed, r.free_at, r.pipelines, r.version, r.saved, r.wish,
-    r.cursor, r.forgiven, r.pins, (SELECT count(*) FROM replay_letter l WHERE l.replay = r.id AND l.processed AND l.state = 'running')";
+    r.cursor, r.forgiven, r.pins, (SELECT count(*) FROM replay_letter l WHERE l.replay = r.id AND l.processed AND l.state = 'running'), r.moved_at,
+    (SELECT min(died_at) FROM
+        (SELECT (SELECT d.died_at FROM replay_letter l JOIN dead d ON d.id = l.job
+                 WHERE l.replay = r.id AND l.pipeline = p.id AND l.state = 'pending' ORDER BY l.n LIMIT 1) AS died_at
+         FROM pipeline p WHERE r.finished_at IS NULL AND r.pipelines LIKE '%\"' || p.name || '\"%'
+         UNION ALL
+         SELECT (SELECT CAST(l.letter ->> 'died_at' AS bigint) FROM replay_letter l
+                 WHERE l.replay = r.id AND l.pipeline = p.id AND l.state = 'running' ORDER BY l.n LIMIT 1)
+         FROM pipeline p WHERE r.finished_at IS NULL AND r.pipelines LIKE '%\"' || p.name || '\"%') oldest)";
 
 /// The number of a replay's row, and the replay.
 pub(crate) fn replay_view<R: Columns>(row: &R) -> Result<(i64, ReplayView), R::Fault> {
@@ -50,6 +58,8 @@ pub(crate) fn replay_view<R: Columns>(row: &R) -> Result<(i64, ReplayView), R::F
         progress,
         pipelines: json(row, 27)?,
         pins: json(row, 33)?,
+        moved_at: time(row, 35)?.max(time(row, 13)?),
+        oldest: time_opt(row, 36)?,
         created_at: time(row, 13)?,
         finished_at: time_opt(row, 14)?,
     };

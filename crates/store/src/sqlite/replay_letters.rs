@@ -59,12 +59,14 @@ pub(super) fn left(conn: &Connection, id: ReplayId) -> Result<BTreeSet<PipelineN
 /// Sends letters, if the replay is still as it was.
 pub(super) fn send(batch: &mut Batch<'_>, params: &SendLetters) -> Result<bool, Fault> {
     let mut update = batch.statement(
-        "UPDATE replay SET version = version + 1, free_at = ?3
+        "UPDATE replay SET version = version + 1, free_at = ?3, moved_at = ?4
          WHERE uuid = ?1 AND version = ?2 AND state = 'running' RETURNING id, automatic",
     )?;
     let id = params.id.as_bytes();
     let found = update
-        .query_row(params![id, params.was, params.free_at.as_millis()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(params![id, params.was, params.free_at.as_millis(), params.now.as_millis()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
     let Some((replay, automatic)) = found else { return Ok(false) };
     replays::set_step(batch, replay, &params.step)?;
@@ -228,6 +230,7 @@ pub(super) fn note_end(batch: &mut Batch<'_>, ended: &Ended, now: Timestamp) -> 
     };
     let counts = batch.tallies.replay(*replay);
     counts.processed += i64::from(processed.unwrap_or_default());
+    counts.ended_at = counts.ended_at.max(now.as_millis());
     match state {
         LetterState::Recovered => counts.recovered += 1,
         LetterState::Failed => {

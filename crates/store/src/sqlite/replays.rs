@@ -300,7 +300,7 @@ fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
     let NextReplay { state, why, step, forgiven, pins, pacing, verb } = &params.next;
     let mut update = batch.statement(
         "UPDATE replay SET version = version + 1, state = ?3, why = ?4, forgiven = ?5, excluded = ifnull(?6, excluded),
-                finished_at = ?7, pins = ifnull(?8, pins), pacing = ifnull(?9, pacing)
+                finished_at = ?7, pins = ifnull(?8, pins), pacing = ifnull(?9, pacing), moved_at = ?10
          WHERE uuid = ?1 AND version = ?2 AND finished_at IS NULL",
     )?;
     let excluded = params.excluded.as_ref().map(serde_json::to_string).transpose()?;
@@ -308,7 +308,8 @@ fn set(batch: &mut Batch<'_>, params: &SetReplay) -> Result<bool, Fault> {
     let id = params.id.as_bytes();
     let written = pins.as_ref().map(serde_json::to_string).transpose()?;
     let paced = pacing.as_ref().map(serde_json::to_string).transpose()?;
-    let next = params![id, params.was, state.as_str(), why, forgiven, excluded, finished_at, written, paced];
+    let (was, moved_at) = (params.was, params.now.as_millis());
+    let next = params![id, was, state.as_str(), why, forgiven, excluded, finished_at, written, paced, moved_at];
     if update.execute(next)? == 0 {
         return Ok(false);
     }

@@ -87,13 +87,14 @@ fn write_replays(tallies: &Tallies, conn: &Connection) -> Result<(), Fault> {
     let mut update = conn.prepare_cached(
         "UPDATE replay SET running = running - ?2, recovered = recovered + ?3, failed = failed + ?4,
                 same_cause = same_cause + ?5, gone = gone + ?6, step_settled = step_settled + ?7,
-                step_failed = step_failed + ?4
+                step_failed = step_failed + ?4, moved_at = max(moved_at, ?8)
          WHERE id = ?1",
     )?;
     for (replay, change) in &tallies.replays {
-        let ReplayCounts { recovered, failed, same_cause, gone, processed } = change;
+        let ReplayCounts { recovered, failed, same_cause, gone, processed, ended_at } = change;
         let ended = recovered + failed + gone;
-        update.execute(params![replay, ended, recovered, failed, same_cause, gone, ended - processed])?;
+        let settled = ended - processed;
+        update.execute(params![replay, ended, recovered, failed, same_cause, gone, settled, ended_at])?;
     }
     Ok(())
 }

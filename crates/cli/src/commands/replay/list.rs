@@ -4,6 +4,7 @@ use std::io;
 
 use anyhow::Result;
 use redrive::contract::{ListReplays, ReplayView};
+use redrive_core::replays::throughput;
 use redrive_core::time::Timestamp;
 
 use super::super::filter;
@@ -39,10 +40,24 @@ fn print(replays: &[ReplayView], now: Timestamp) -> io::Result<()> {
             replay.mode.to_string(),
         ];
         row.extend(numbers.map(|number| number.to_string()));
+        row.push(replay.per_minute(now).map_or("-".to_owned(), throughput));
+        row.push(replay.oldest.map_or("-".to_owned(), |at| ago(at, now)));
         row.extend([replay.actor.clone(), replay.name.clone()]);
         row
     };
-    let headings =
-        ["replay", ">made", "state", "?mode", ">letters", ">left", ">recovered", ">died again", "~by", "name"];
+    let headings = [
+        "replay",
+        ">made",
+        "state",
+        "?mode",
+        ">letters",
+        ">left",
+        ">recovered",
+        ">died again",
+        "?>speed",
+        "?>oldest",
+        "~by",
+        "name",
+    ];
     table::print_titled(&headings, &replays.iter().map(row).collect::<Vec<_>>())
 }

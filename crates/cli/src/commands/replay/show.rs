@@ -5,6 +5,7 @@ use std::io;
 use anyhow::Result;
 use redrive::contract::{ListReplayLetters, ReplayLetter, ReplayView};
 use redrive_core::definitions::Pins;
+use redrive_core::replays::throughput;
 use redrive_core::time::Timestamp;
 use serde_json::json;
 
@@ -38,14 +39,15 @@ pub async fn run(setting: &Setting, args: ReplayShowArgs) -> Result<Exit> {
         let mut document = serde_json::to_value(&replay)?;
         document["joined_since"] = json!(joined);
         document["awaits"] = json!(awaited);
+        document["per_minute"] = json!(replay.per_minute(redrive.now()));
         json::document(&document)?;
     } else {
-        print(&replay, joined, &awaited)?;
+        print(&replay, joined, &awaited, redrive.now())?;
     }
     Ok(Exit::Ok)
 }
 
-fn print(replay: &ReplayView, joined: u64, awaited: &Pins) -> Result<()> {
+fn print(replay: &ReplayView, joined: u64, awaited: &Pins, now: Timestamp) -> Result<()> {
     let progress = &replay.progress;
     let why = replay.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     out!("{} {}  {}{}", paint(HEADING, "replay"), replay.id, replay.state, harmless(&why))?;
@@ -70,6 +72,8 @@ fn print(replay: &ReplayView, joined: u64, awaited: &Pins) -> Result<()> {
         ("rules", (!replay.pins.is_empty()).then(|| versions(&replay.pins))),
         ("waits", (!awaited.is_empty()).then(|| format!("for a worker with version {}", versions(awaited)))),
         ("made", Some(replay.created_at.to_string())),
+        ("speed", replay.per_minute(now).map(throughput)),
+        ("oldest", replay.oldest.map(|at| format!("of its letters that are left, died {}", ago(at, now)))),
         ("ended", replay.finished_at.map(|at| at.to_string())),
     ] {
         if let Some(value) = value {

@@ -39,6 +39,7 @@ pub fn judge(rules: &RuleBook, facts: &Facts, before: &Alerts, now: Timestamp) -
     facts.breakers.iter().for_each(|breaker| breakers.entry(&breaker.pipeline).or_default().push(breaker));
     seen.extend(breakers.iter().filter_map(|(name, breakers)| waiting::breakers(&looking, name, breakers)));
     seen.extend(facts.replays.iter().filter_map(|replay| waiting::replay(&looking, replay)));
+    seen.extend(facts.untaken.iter().filter_map(|replay| waiting::untaken(&looking, replay)));
     seen.extend(facts.fields.iter().filter_map(|field| coverage::coverage(&looking, field)));
     seen.extend(store::disk(&looking));
     // What another file knows, with its own thresholds, is judged by who has that file: else two would contradict each other.
@@ -86,6 +87,9 @@ impl Looking<'_> {
             Condition::Breaker => Verdict::Clear("no task waits for a failing target any more".to_owned()),
             Condition::Replay => Verdict::Clear("the replay is no longer paused".to_owned()),
             Condition::Cause => Verdict::Clear("no task died of it in this hour and the one before".to_owned()),
+            Condition::Stalled if alert.finding.numbers.contains_key("replay") => {
+                Verdict::Clear("no letter of the replay waits for a worker any more".to_owned())
+            }
             Condition::Expiry => Verdict::Clear("no letter of an unresolved cause is about to expire".to_owned()),
             Condition::Rate | Condition::Jump | Condition::Stalled | Condition::Coverage | Condition::Disk => {
                 Verdict::Unknown

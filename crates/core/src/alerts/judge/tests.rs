@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::alerts::facts::{BreakerFacts, CauseFacts, Expiring, FieldFacts, PipelineFacts, ReplayFacts};
-use crate::alerts::{Share, due_notice};
+use crate::alerts::facts::{BreakerFacts, CauseFacts, Expiring, FieldFacts, PipelineFacts, ReplayFacts, UntakenReplay};
+use crate::alerts::{AlertPage, Share, due_notice};
 use crate::causes::CauseState;
 use crate::ids::ReplayId;
 
@@ -350,6 +350,32 @@ fn other_targets_than_those_that_were_told_are_another_alert() {
     let told = told_of(vec![(20, many(1, 20, 20)), (76, later(76)), (77, later(77)), (78, later(78))]);
     let expected = [(20, "fired"), (76, "over"), (77, "fired")];
     assert_eq!(told, expected.map(|(at, what)| (at, Condition::Breaker, what)));
+}
+
+#[test]
+fn a_replay_that_no_worker_takes_fires_after_five_minutes() {
+    let replay = UntakenReplay {
+        id: ReplayId::new(at(0), 1),
+        name: "again".to_owned(),
+        pipelines: [name()].into(),
+        since: at(0),
+        left: 12,
+    };
+    let mut recorded = Recorded::default();
+    for minute in 0..10 {
+        recorded.judge(&Facts { untaken: vec![replay.clone()], ..Facts::default() }, minute);
+    }
+    recorded.judge(&Facts { untaken: vec![UntakenReplay { since: at(9), ..replay.clone() }], ..Facts::default() }, 10);
+    assert_eq!(recorded.of(Condition::Stalled), [(5, "fired"), (10, "over")]);
+    recorded.judge(&Facts { untaken: vec![replay.clone()], ..Facts::default() }, 20);
+    let fired = recorded.alerts.values().find(|alert| alert.is_firing()).expect("it fires");
+    assert_eq!(fired.page(), AlertPage::Replay(replay.id));
+    assert!(fired.finding.summary.contains("12 letters have waited for 20m (alerts after 5m)"), "{fired:?}");
+    recorded.judge(&Facts::default(), 21);
+    assert_eq!(recorded.of(Condition::Stalled)[2..], [(20, "fired"), (21, "over")]);
+    recorded.rules.all.stalled = None;
+    recorded.judge(&Facts { untaken: vec![replay], ..Facts::default() }, 30);
+    assert_eq!(recorded.of(Condition::Stalled).len(), 4, "switched off");
 }
 
 #[test]

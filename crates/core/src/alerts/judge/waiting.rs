@@ -6,10 +6,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{FOREIGN_MAX, Looking, exactly, numbers, of_pipeline};
-use crate::alerts::facts::{BreakerFacts, PipelineFacts, ReplayFacts};
+use crate::alerts::facts::{BreakerFacts, PipelineFacts, ReplayFacts, UntakenReplay};
 use crate::alerts::text::{plain, span};
 use crate::alerts::{AlertKey, Condition, Seen, Verdict};
 use crate::ids::PipelineName;
+
+/// How long letters of a replay wait for a worker before that is told, unless queued jobs are told of sooner.
+const UNTAKEN_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// Targets that are named.
 const NAMED: usize = 3;
@@ -119,4 +122,35 @@ pub(super) fn stalled(looking: &Looking<'_>, name: &PipelineName, pipeline: &Pip
         }
     };
     Some(of_pipeline(Condition::Stalled, name, None, verdict))
+}
+
+/// No worker takes letters of a replay.
+pub(super) fn untaken(looking: &Looking<'_>, replay: &UntakenReplay) -> Option<Seen> {
+    let mut names = replay.pipelines.iter();
+    let pipeline = names.next().filter(|_| names.next().is_none());
+    let rules = pipeline.map_or(&looking.rules.all, |name| looking.rules.of(name));
+    let limit = rules.stalled?.min(UNTAKEN_FOR);
+    let stands = looking.now.since(replay.since);
+    let id = replay.id.to_string();
+    let verdict = if stands < limit {
+        Verdict::Clear("letters of the replay were taken again".to_owned())
+    } else {
+        let names = replay.pipelines.iter().take(NAMED).map(PipelineName::as_str).collect::<Vec<_>>().join(", ");
+        let summary = format!(
+            "replay {id} ({}): no worker is there for {names}, {} letters have waited for {} (alerts after {})",
+            plain(&replay.name, FOREIGN_MAX),
+            replay.left,
+            span(stands),
+            span(limit),
+        );
+        let numbers = numbers([
+            ("replay", json!(id)),
+            ("letters", json!(replay.left)),
+            ("standing_secs", json!(stands.as_secs())),
+            ("threshold_secs", json!(limit.as_secs())),
+        ]);
+        exactly(stands.as_secs_f64(), summary, format!("redrive replay show {id}"), numbers)
+    };
+    let key = AlertKey::new(Condition::Stalled, None, Some(&id));
+    Some(Seen { condition: Condition::Stalled, pipeline: pipeline.cloned(), key, verdict, baseline: None })
 }

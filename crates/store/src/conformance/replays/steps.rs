@@ -127,14 +127,22 @@ pub async fn a_replay_knows_what_is_left(store: Shared) {
     bury_some(&store, 2).await;
     start(&store, 1, Pacing { ramp: vec![1, 1], ..Pacing::default() }).await;
     let left = async || store.left_in_replay(replay_id(1)).await.expect("asked").contains(&pipeline());
+    let moved = async || get(&store, 1).await.moved_at;
+    let oldest = async || get(&store, 1).await.oldest;
     assert!(left().await, "both wait");
-    for secs in [101, 111] {
+    assert_eq!((oldest().await, moved().await), (Some(at(1)), at(100)));
+    for (secs, died_at) in [(101, at(1)), (111, at(2))] {
         advance(&store, 1, at(secs)).await;
         assert!(left().await, "one is under way");
+        assert_eq!((oldest().await, moved().await), (Some(died_at), at(secs)));
         let leased = lease(&store, 1, at(secs + 1)).await;
         settle(&store, &leased[0], Outcome::Done, at(secs + 2)).await;
+        assert_eq!(moved().await, at(secs + 2));
     }
     assert!(!left().await);
+    assert_eq!(oldest().await, None, "none is left");
+    let listed = store.list_replays(ListReplays { open_only: false, limit: 9, cursor: None }).await.expect("listed");
+    assert_eq!(listed.items[0].per_minute(at(999)), Some(2.0 * 60.0 / 899.0), "it has not ended");
     let none = ListPending {
         id: replay_id(1),
         pipelines: std::iter::once("other".parse().expect("a name")).collect(),

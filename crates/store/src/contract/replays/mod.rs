@@ -17,6 +17,7 @@ use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::{Input, Lease};
 use redrive_core::replays::{
     Exclusion, LetterFacts, LetterState, NextReplay, Pacing, Progress, ReplayMode, ReplayState, Wish, paused_itself,
+    per_minute,
 };
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::PipelinePattern;
@@ -267,9 +268,24 @@ pub struct ReplayView {
     pub created_at: Timestamp,
     /// When it came to its end.
     pub finished_at: Option<Timestamp>,
+    /// When a letter of it was last sent or came to its end, or a person last changed it.
+    #[serde(default)]
+    pub moved_at: Timestamp,
+    /// When the oldest of its letters died that have not come to their end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest: Option<Timestamp>,
 }
 
 impl ReplayView {
+    /// Letters that came to their end per minute, from when it was made until it ended, was paused, or now. `None` if none did.
+    pub fn per_minute(&self, now: Timestamp) -> Option<f64> {
+        let until = match self.state {
+            ReplayState::Paused => self.moved_at,
+            _ => self.finished_at.unwrap_or(now),
+        };
+        per_minute(self.progress.recovered + self.progress.failed, until.since(self.created_at))
+    }
+
     /// Whether workers have something to do for it.
     pub const fn is_open(&self) -> bool {
         self.finished_at.is_none()

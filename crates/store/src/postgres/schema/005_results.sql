@@ -19,3 +19,6 @@ ALTER TABLE discarded ADD COLUMN token uuid;
 ALTER TABLE pipeline ADD COLUMN results bigint NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN result_bytes bigint NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN results_dropped bigint NOT NULL DEFAULT 0;
+
+-- When a letter of a replay was last sent or came to its end, or a person last changed the replay.
+ALTER TABLE replay ADD COLUMN moved_at bigint NOT NULL DEFAULT 0;

@@ -18,3 +18,6 @@ ALTER TABLE discarded ADD COLUMN token BLOB;
 ALTER TABLE pipeline ADD COLUMN results INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN result_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN results_dropped INTEGER NOT NULL DEFAULT 0;
+
+-- When a letter of a replay was last sent or came to its end, or a person last changed the replay.
+ALTER TABLE replay ADD COLUMN moved_at INTEGER NOT NULL DEFAULT 0;
