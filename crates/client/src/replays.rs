@@ -180,11 +180,11 @@ impl Desk {
             Self::Here(redrive) => return redrive.ask_replay(asked, pipelines).await,
             Self::There(server) => server,
         };
-        let AskedReplay { selection, name, mode, recoverable, force_why, pacing, edits, .. } = asked;
+        let AskedReplay { selection, name, mode, recoverable, force_why, pacing, edits, by_name, .. } = asked;
         let force = force_why.is_some();
         let mut body = json!({
             "letters": selection, "name": name, "from": mode, "recoverable": recoverable, "force": force,
-            "why": force_why, "set": edits, "retry": pacing.is_none(), "runs": runs(pipelines, !edits.is_empty()),
+            "why": force_why, "set": edits, "retry": pacing.is_none(), "by_name": by_name, "runs": runs(pipelines, !edits.is_empty()),
         });
         if let Some(pacing) = pacing {
             body["ramp"] = json!(pacing.ramp);

@@ -254,9 +254,21 @@ pub struct Tally {
     pub replays: u32,
     /// Whether it ran in a worker that died, and must run alone to be judged.
     pub suspect: bool,
+    /// Attempts of former retries by name, which do not count towards the cap.
+    #[serde(default)]
+    pub uncounted: u32,
+    /// Whether the replay under way retries letters by name: its attempts do not count towards the cap.
+    #[serde(default)]
+    pub by_name: bool,
 }
 
 impl Tally {
+    /// Attempts that count towards the cap over all replays.
+    pub const fn counted(&self) -> u32 {
+        let under_way = if self.by_name { self.attempts.saturating_sub(self.attempts_before) } else { 0 };
+        self.attempts.saturating_sub(self.uncounted).saturating_sub(under_way)
+    }
+
     /// Whether anything has gone wrong with the job before.
     pub const fn tried(&self) -> bool {
         self.attempts > 0 || self.crashes > 0

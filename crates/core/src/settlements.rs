@@ -340,7 +340,7 @@ pub fn give_up(job: &LeasedJob, last: &TargetFailure, ending: Ending) -> Decisio
 fn attempts_left(policy: &Policy, job: &LeasedJob) -> bool {
     let tally = Tally { attempts: job.attempt(), ..job.tally };
     let attempts_max = if job.automatic { 1 } else { policy.retry.attempts_max };
-    in_run(tally) < attempts_max && tally.attempts < policy.retry.attempts_total_max
+    in_run(tally) < attempts_max && (tally.by_name || tally.counted() < policy.retry.attempts_total_max)
 }
 
 /// Attempts in this run.
@@ -349,14 +349,18 @@ const fn in_run(tally: Tally) -> u32 {
 }
 
 fn bury(retry: &RetryPolicy, verdict: Verdict, tally: Tally) -> Destination {
-    let worn_out = tally.attempts >= retry.attempts_total_max;
+    let worn_out = tally.counted() >= retry.attempts_total_max;
     let gate = if worn_out { Gate::Never } else { verdict.gate };
     Destination::bury(gate, worn_out.then(|| permanently(tally, retry)))
 }
 
 /// What is said of a letter whose attempts are used up for good.
 fn permanently(tally: Tally, retry: &RetryPolicy) -> String {
-    format!("permanently failed: {} attempts of at most {}", tally.attempts, retry.attempts_total_max)
+    let besides = match tally.attempts - tally.counted() {
+        0 => String::new(),
+        uncounted => format!(", and {uncounted} when it was retried by name"),
+    };
+    format!("permanently failed: {} attempts of at most {}{besides}", tally.counted(), retry.attempts_total_max)
 }
 
 /// The failure to keep of an attempt.

@@ -101,12 +101,12 @@ pub const PARTS: &[Part] = parts! {
         kept_from: Int, attempts: Int, crashes: Int, replays: Int, gate: Text, reason: Text, code: Text, http_status: Int,
         proxy: Text, message: Text, input: Text, payload: Bytes, payload_cut: Int, payload_lost: Flag, cause_key: Int,
         verdict: Text, original: Text, auto_replays: Int, suspect: Flag, progress: Text, token: Id, definition: Text,
-        refailed: Flag, opened_before: Int, origin: Text;
+        refailed: Flag, opened_before: Int, origin: Text, uncounted: Int;
     "lanes" lane [id: Int] pipeline: Int, name: Text, jobs: Int;
     "tasks that wait" job [seq: Int] id: Id, pipeline: Int, round: Text, key: Text, target: Text, accepted_at: Int, due_at: Int,
         attempts: Int, attempts_before: Int, crashes: Int, replays: Int, suspect: Flag, begun: Flag, reason: Text, code: Text,
         input: Text, origin: Text, definition: Text, progress: Text, token: Id, replay: Int, saved: Bytes, cause_key: Int,
-        original: Text, auto_replays: Int, automatic: Flag;
+        original: Text, auto_replays: Int, automatic: Flag, uncounted: Int, by_name: Flag;
     "places in lanes" place [lane: Int, due_at: Int, seq: Int];
     "letters of replays" replay_letter [replay: Int, n: Int] job: Id, pipeline: Int, cause_key: Int, state: Text, claimed: Flag,
         saved: Flag, ended_at: Int, after_key: Int, letter: Json, processed: Flag;

@@ -118,7 +118,7 @@ pub(crate) fn round<R: Columns>(row: &R, column: usize) -> Result<Option<RoundNa
     if row.text(column)?.is_empty() { Ok(None) } else { parsed(row, column).map(Some) }
 }
 
-/// The tally in five columns: attempts, attempts_before, crashes, replays, suspect.
+/// The tally in seven columns: attempts, attempts_before, crashes, replays, suspect, uncounted, by_name.
 pub(crate) fn tally<R: Columns>(row: &R, first: usize) -> Result<Tally, R::Fault> {
     Ok(Tally {
         attempts: row.get(first)?,
@@ -126,6 +126,8 @@ pub(crate) fn tally<R: Columns>(row: &R, first: usize) -> Result<Tally, R::Fault
         crashes: row.get(first + 2)?,
         replays: row.get(first + 3)?,
         suspect: row.get(first + 4)?,
+        uncounted: row.get(first + 5)?,
+        by_name: row.get(first + 6)?,
     })
 }
 

@@ -134,6 +134,26 @@ fn last_is_the_last_to_which_it_can_be_done() {
 }
 
 #[test]
+fn retry_by_name_does_not_count_towards_the_cap_and_one_by_filter_does() {
+    let sandbox = fresh();
+    sandbox.write("redrive.toml", CONFIG.to_owned() + "[pipeline.p.retry]\nbase = \"1ms\"\n");
+    sandbox.write("flaky.sh", "echo no >&2; echo x >> ran.log; exit 75");
+    sandbox.write("tasks.jsonl", "{\"a\":1}\n");
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let number = sandbox.dead()[0]["number"].clone();
+    sandbox.redrive(&format!("retry {number}")).expect(3);
+    let letter = &sandbox.dead()[0];
+    assert_eq!(letter["attempts"], 8, "four more attempts, as a run has");
+    assert_ne!(letter["gate"], "never");
+    assert_eq!(sandbox.read("ran.log").lines().count(), 8);
+    sandbox.redrive("retry --pipeline p").expect(3);
+    let letter = &sandbox.dead()[0];
+    assert_eq!((&letter["attempts"], &letter["gate"]), (&json!(10), &json!("never")), "two more, and it is over");
+    let verdict = letter["verdict"].as_str().expect("a verdict");
+    assert_eq!(verdict, "permanently failed: 6 attempts of at most 6, and 4 when it was retried by name");
+}
+
+#[test]
 fn what_failed_too_often_is_permanently_failed() {
     let sandbox = fresh();
     sandbox.write("redrive.toml", CONFIG.to_owned() + "[pipeline.p.retry]\nbase = \"1ms\"\n");

@@ -67,7 +67,7 @@ fn a_letter_that_was_named_and_left_out_by_its_gate_is_told_with_the_exit_code()
     let gate =
         || sandbox.dead().iter().find(|letter| number(letter) == numbers[0]).expect("it is dead")["gate"].clone();
     while gate() != "never" {
-        sandbox.run(&["retry", &numbers[0]]).expect(3);
+        sandbox.run(&["replay", "start", &numbers[0], "--refail-max", "100%"]).expect(3);
     }
     sandbox.redrive("retry --pipeline shop --set n=7").expect(3).complains("1 left out: ");
     let both = sandbox.run(&["retry", &numbers[0], &numbers[1], "--set", "ok=true"]).expect(1);
@@ -181,7 +181,7 @@ fn what_failed_permanently_needs_force_but_no_speech() {
         if sandbox.dead()[0]["gate"] == "never" {
             break;
         }
-        sandbox.run(&["retry", &letter]).expect(3);
+        sandbox.redrive("retry --pipeline shop").expect(3);
     }
     assert_eq!(sandbox.dead()[0]["gate"], "never");
     let refused = sandbox.run(&["retry", &letter]).expect(1);

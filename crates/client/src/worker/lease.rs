@@ -111,6 +111,7 @@ fn leased(one: One) -> Option<LeasedJob> {
             crashes: one.crashes,
             replays: one.replays,
             suspect: false,
+            ..Tally::default()
         },
         accepted_at: one.accepted_at,
         progress: one.progress,

@@ -96,6 +96,9 @@ pub struct Wish {
     /// The fields of inputs that are supplied: letters that lack nothing else go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub supplied: Vec<String>,
+    /// Whether letters are retried by name: their attempts do not count towards the cap over all replays.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_name: bool,
     /// Whether it was asked for over the network: so were its changes of inputs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub over_network: bool,
@@ -105,7 +108,8 @@ impl Wish {
     /// A person's wish for a way to work; no handler is known to work from saved payloads.
     pub fn of(mode: ReplayMode) -> Self {
         let (automatic, letters_max, tried, supplied) = (None, None, None, Vec::new());
-        Self { mode, force: false, able: BTreeSet::new(), automatic, letters_max, tried, supplied, over_network: false }
+        let (able, by_name, over_network) = (BTreeSet::new(), false, false);
+        Self { mode, force: false, able, automatic, letters_max, tried, supplied, by_name, over_network }
     }
 
     /// How many letters it has room for, besides those it has.

@@ -44,6 +44,7 @@ pub fn withdrawn(sent: Sent<'_>, attempts_total_max: u32) -> Withdrawn {
     let Sent { tally, begun, in_worker, gate, verdict, failure } = sent;
     let counts = begun || failure.is_some();
     let attempts = tally.attempts.saturating_add(u32::from(begun));
+    let counted = Tally { attempts, ..tally }.counted();
     let cut_short = || format!("attempt {attempts} was cut short, and then the replay was cancelled");
     let failed_gate = failure.map_or(gate, |failure| stricter(gate, failure.reason.defaults().1));
     Withdrawn {
@@ -51,7 +52,7 @@ pub fn withdrawn(sent: Sent<'_>, attempts_total_max: u32) -> Withdrawn {
         replays: tally.replays.saturating_sub(u32::from(!counts)),
         counts,
         suspect: tally.suspect || in_worker,
-        gate: if counts && attempts >= attempts_total_max { stricter(failed_gate, Gate::Review) } else { failed_gate },
+        gate: if counts && counted >= attempts_total_max { stricter(failed_gate, Gate::Review) } else { failed_gate },
         verdict: verdict.map(str::to_owned).or_else(|| begun.then(cut_short)),
     }
 }

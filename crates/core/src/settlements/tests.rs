@@ -96,6 +96,27 @@ fn a_replay_has_its_own_attempts_up_to_the_total() {
 }
 
 #[test]
+fn attempts_of_a_retry_by_name_do_not_count_towards_the_cap() {
+    let mut tally = Tally { attempts: 4, attempts_before: 4, replays: 1, by_name: true, ..Tally::default() };
+    for _ in 0..3 {
+        let decision = fail(tally, Reason::Timeout);
+        assert!(matches!(decision.destination, Destination::Queue { .. }), "it has all attempts of a run");
+        tally = decision.tally;
+    }
+    let last = fail(tally, Reason::Timeout);
+    assert!(matches!(last.destination, Destination::Dead { gate: Gate::Auto, verdict: None }));
+    assert_eq!((last.tally.attempts, last.tally.counted()), (8, 4));
+    // The next replay is a drain: two attempts are left for it.
+    let drained = Tally { attempts: 8, attempts_before: 8, replays: 2, uncounted: 4, ..Tally::default() };
+    let fifth = fail(drained, Reason::Timeout);
+    assert!(matches!(fifth.destination, Destination::Queue { .. }));
+    let Destination::Dead { gate, verdict } = fail(fifth.tally, Reason::Timeout).destination else { panic!("it dies") };
+    assert_eq!(gate, Gate::Never);
+    let said = "permanently failed: 6 attempts of at most 6, and 4 when it was retried by name";
+    assert_eq!(verdict.as_deref(), Some(said));
+}
+
+#[test]
 fn an_automatic_replay_is_one_attempt_so_that_two_fit_under_the_total() {
     let mut tally = Tally { attempts: 4, attempts_before: 4, replays: 1, ..Tally::default() };
     for (attempts, gate) in [(5, Gate::Auto), (6, Gate::Never)] {

@@ -183,7 +183,12 @@ mod tests {
             ("[pipeline.a]\ncommand = []\n", "pipeline a: it has no command"),
             ("[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nreason = \"blocked\"\n", "matches nothing"),
             ("[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nstatus = [403]\nreason = \"cross\"\n", "cross"),
+            (
+                "[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nstatus = [404]\nreason = \"not_found\"\nresult = 1\n",
+                "a result, but its disposition is not done",
+            ),
             ("[pipeline.a]\ncommand = [\"x\"]\nconcurrency = 0\n", "concurrency"),
+            ("[pipeline.a]\ncommand = [\"x\"]\nhttp.per_target = 0\n", "http.per_target must be at least 1"),
             ("[pipeline.a]\ncommand = [\"x\"]\nlease = \"0s\"\n", "lease must be at least"),
             ("nonsense", "redrive.toml:1"),
         ];

@@ -33,6 +33,8 @@ pub struct AskedReplay {
     pub pacing: Option<Pacing>,
     /// Fields of the inputs to change.
     pub edits: Input,
+    /// Whether letters that are named are retried one by one, so that their attempts do not count towards the cap over all replays.
+    pub by_name: bool,
     /// Whether they ask over the network.
     pub over_network: bool,
 }
@@ -50,6 +52,7 @@ impl AskedReplay {
             force_why,
             pacing,
             edits: Input::new(),
+            by_name: false,
             over_network: false,
         }
     }
@@ -73,10 +76,12 @@ pub struct StartedReplay {
 impl Redrive {
     /// Makes a replay of letters of these pipelines, pinned to the versions that they have; see [`Redrive::start_replay`].
     pub async fn ask_replay(&self, asked: AskedReplay, pipelines: &[Pipeline]) -> Result<StartedReplay, Error> {
-        let AskedReplay { by, selection, name, mode, recoverable, force_why, pacing, edits, over_network } = asked;
+        let AskedReplay { by, selection, name, mode, recoverable, force_why, pacing, edits, by_name, over_network } =
+            asked;
         let mode = if recoverable { Some(ReplayMode::Saved) } else { mode };
         let mut wish = wish(pipelines, mode, force_why.is_some(), &edits)?;
         wish.over_network = over_network;
+        wish.by_name = by_name && !selection.ids.is_empty() && selection.filter.is_empty();
         if recoverable {
             wish.tried = Some(self.find_recoverable(&selection, &edits, pipelines).await?.id);
         }

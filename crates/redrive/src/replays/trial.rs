@@ -310,6 +310,7 @@ pub(super) fn trial_of(letter: &DeadLetter, edits: &Input, now: Timestamp) -> Op
             crashes: letter.crashes,
             replays: letter.replays.saturating_add(1),
             suspect: false,
+            ..Tally::default()
         },
         accepted_at: letter.accepted_at,
         progress: None,

@@ -353,6 +353,7 @@ pub async fn a_payload_that_did_not_come_along_is_missing(store: Shared, other: 
         automatic: None,
         tried: None,
         supplied: Vec::new(),
+        by_name: false,
         now: at(100),
         host: "here".into(),
     };

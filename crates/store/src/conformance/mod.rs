@@ -116,6 +116,7 @@ macro_rules! conformance_tests {
                      a_list_of_states_goes_on_until_it_is_full, what_people_do_to_a_cause_is_noted,
                      what_fails_again_is_counted_apart]
             replays: [a_plan_changes_nothing, a_letter_recovers, a_letter_that_fails_again_is_the_same_letter,
+                      attempts_of_a_retry_by_name_are_known,
                       a_retry_stays_with_its_replay, a_letter_is_claimed_once, a_ramp_stops_by_itself,
                       a_paused_replay_rests, a_replay_goes_at_another_rate, a_cancelled_replay_lets_go, cancelling_counts_what_had_begun,
                       cancelling_keeps_the_newest_payload, cancelling_tells_of_a_lost_payload,

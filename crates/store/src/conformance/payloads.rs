@@ -167,6 +167,7 @@ pub async fn a_settlement_without_its_payload_is_refused(store: Shared) {
         automatic: None,
         tried: None,
         supplied: Vec::new(),
+        by_name: false,
         now: at(3),
         host: "here".into(),
     };
@@ -201,6 +202,7 @@ pub async fn a_payload_on_its_way_is_left_out(store: Shared) {
             automatic: None,
             tried: None,
             supplied: Vec::new(),
+            by_name: false,
             now: at(3),
             host,
         };

@@ -122,11 +122,12 @@ impl<'a> Letters<'a> {
                    INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                      reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
                                      payload_cut, auto_replays, payload_lost, progress, seq, round, origin, definition,
-                                     opened_before, token, refailed)
+                                     opened_before, token, refailed, uncounted)
                    SELECT g.id, g.pipeline, g.key, g.target, g.accepted_at, $2, $2, u.attempts, u.crashes, g.replays, u.gate,
                           u.reason, u.code, u.status, u.proxy, u.message, u.payload, g.input, u.cause_key, u.verdict, g.original,
                           u.cut, g.auto_replays, u.lost, g.progress, g.seq, g.round, g.origin,
-                          coalesce(u.definition, g.definition), (SELECT coalesce(max(id), 0) FROM replay), u.token, u.refailed
+                          coalesce(u.definition, g.definition), (SELECT coalesce(max(id), 0) FROM replay), u.token, u.refailed,
+                          g.uncounted + CASE WHEN g.by_name THEN u.attempts - g.attempts_before ELSE 0 END
                    FROM gone g JOIN unnest($1::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
                                            $8::bigint[], $9::text[], $10::text[], $11::bytea[], $12::bigint[], $13::text[],
                                            $14::bigint[], $15::boolean[], $16::text[], $17::uuid[], $18::boolean[])

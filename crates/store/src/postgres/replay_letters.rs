@@ -7,7 +7,7 @@ use redrive_core::counts::{Delta, Event};
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Lease;
-use redrive_core::replays::LetterState;
+use redrive_core::replays::{LetterState, Wish};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 
@@ -51,16 +51,18 @@ pub(super) async fn left(conn: &Conn, id: &ReplayId) -> Result<BTreeSet<Pipeline
 /// Sends letters, if the replay is still as it was.
 pub(super) async fn send(batch: &mut Batch, params: &SendLetters) -> Result<bool, Fault> {
     let sql = "UPDATE replay SET version = version + 1, free_at = $3, moved_at = $4
-               WHERE uuid = $1 AND version = $2 AND state = 'running' RETURNING id, automatic";
-    let found: Option<(i64, bool)> = batch
+               WHERE uuid = $1 AND version = $2 AND state = 'running' RETURNING id, automatic, wish";
+    let found: Option<(i64, bool, bool)> = batch
         .conn()
-        .query_opt(sql, args![params.id, params.was, params.free_at, params.now], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_opt(sql, args![params.id, params.was, params.free_at, params.now], |row| {
+            Ok((row.get(0)?, row.get(1)?, rows::json::<Wish, _>(row, 2)?.by_name))
+        })
         .await?;
-    let Some((replay, automatic)) = found else { return Ok(false) };
+    let Some((replay, automatic, by_name)) = found else { return Ok(false) };
     replays::set_step(batch, replay, &params.step).await?;
     let (mut sent, mut gone) = (0, 0);
     for letter in &params.letters {
-        let found = send_one(batch, (replay, automatic), letter, params.now).await?;
+        let found = send_one(batch, (replay, automatic, by_name), letter, params.now).await?;
         let state = if found { LetterState::Running } else { LetterState::Gone };
         let noted = note_turn(batch, replay, letter.job, state, params.now).await?;
         *(if found { &mut sent } else { &mut gone }) += noted;
@@ -113,7 +115,7 @@ struct Letter {
 /// Moves a dead letter into the replay's lane; says whether it was there.
 async fn send_one(
     batch: &mut Batch,
-    (replay, automatic): (i64, bool),
+    (replay, automatic, by_name): (i64, bool, bool),
     sent: &SendLetter,
     now: Timestamp,
 ) -> Result<bool, Fault> {
@@ -143,16 +145,17 @@ async fn send_one(
     let sql = "WITH gone AS (DELETE FROM dead WHERE seq = $1 RETURNING *)
                INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
                                 suspect, reason, code, input, replay, saved, cause_key, original, auto_replays,
-                                automatic, progress, seq, round, origin, definition)
+                                automatic, progress, seq, round, origin, definition, uncounted, by_name)
                SELECT id, pipeline, key, $3, accepted_at, $2, attempts, attempts, crashes, least(replays + 1, 4294967295), $9,
                       reason, code, coalesce($4, input), $5, CASE WHEN $6 THEN payload END, cause_key,
                       CASE WHEN $4 IS NULL THEN original ELSE coalesce(original, input) END,
                       least(auto_replays + CASE WHEN $7 THEN 1 ELSE 0 END, 4294967295),
-                      $7, CASE WHEN $8 THEN progress END, seq, round, coalesce($10, origin), definition
+                      $7, CASE WHEN $8 THEN progress END, seq, round, coalesce($10, origin), definition, uncounted, $11
                FROM gone";
     let origin = sent.origin.as_ref().map(serde_json::to_string).transpose()?;
     let (goes_on, suspect) = (sent.goes_on, sent.suspect);
-    let job = args![letter.seq, now, sent.target, input, replay, sent.saved, automatic, goes_on, suspect, origin];
+    let job =
+        args![letter.seq, now, sent.target, input, replay, sent.saved, automatic, goes_on, suspect, origin, by_name];
     batch.conn().execute(sql, job).await?;
     let lane = lanes::home(batch, letter.pipeline, Some(replay)).await?;
     lanes::push(batch, lane, &[(now.as_millis(), letter.seq)]).await?;

@@ -28,7 +28,8 @@ struct Waiting {
 }
 
 /// What is read of a letter: the job and its replay's word about it.
-const COLUMNS: &str = "j.id, p.name, j.attempts, j.attempts_before, j.crashes, j.replays, j.suspect,
+const COLUMNS: &str =
+    "j.id, p.name, j.attempts, j.attempts_before, j.crashes, j.replays, j.suspect, j.uncounted, j.by_name,
     l.letter ->> 'gate', l.letter ->> 'verdict', (l.letter ->> 'failures')::bigint, j.target";
 
 /// Letters that a replay sent and that nobody works on: those that wait, and those whose worker is gone.
@@ -51,7 +52,7 @@ pub(super) async fn list(conn: &Conn, params: &ListSent) -> Result<Vec<SentLette
          LIMIT $3"
     );
     let of = args![replay, names, params.limit, home, held_from, held_to];
-    let found = conn.query(&sql, of, |row| Ok((rows::sent_letter(row)?, row.get::<Option<i64>>(9)?))).await?;
+    let found = conn.query(&sql, of, |row| Ok((rows::sent_letter(row)?, row.get::<Option<i64>>(11)?))).await?;
     let mut letters = Vec::with_capacity(found.len());
     for (letter, failures) in found {
         let failure = failure_since(conn, &letter, failures).await?;
@@ -105,7 +106,7 @@ async fn take_back(batch: &mut Batch, replay: i64, taken: &WithdrawLetter, now: 
 /// The letter, if nothing has happened to it since it was found.
 async fn waiting(batch: &Batch, replay: i64, sent: &SentLetter) -> Result<Option<Waiting>, Fault> {
     let sql =
-        "SELECT seq, pipeline, target, cause_key, attempts, attempts_before, crashes, replays, suspect, round FROM job
+        "SELECT seq, pipeline, target, cause_key, attempts, attempts_before, crashes, replays, suspect, uncounted, by_name, round FROM job
                WHERE id = $1 AND replay = $2";
     let found = batch.conn().query_opt(sql, args![sent.job, replay], |row| {
         Ok(Waiting {
@@ -114,7 +115,7 @@ async fn waiting(batch: &Batch, replay: i64, sent: &SentLetter) -> Result<Option
             target: row.get(2)?,
             cause_key: row.get(3)?,
             tally: rows::tally(row, 4)?,
-            round: row.get(9)?,
+            round: row.get(11)?,
         })
     });
     Ok(found.await?.filter(|letter| letter.tally == sent.tally))
@@ -141,14 +142,15 @@ async fn bury_as_it_was(batch: &Batch, letter: &Waiting, decided: &Withdrawn) ->
     let sql = "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                  reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
                                  payload_cut, auto_replays, suspect, payload_lost, progress, seq, round, origin,
-                                 definition, opened_before, refailed)
+                                 definition, opened_before, refailed, uncounted)
                SELECT j.id, j.pipeline, j.key, j.target, j.accepted_at, (l.letter ->> 'died_at')::bigint,
                       (l.letter ->> 'kept_from')::bigint, $2, j.crashes, $3, $5, j.reason, j.code,
                       (l.letter ->> 'http_status')::bigint, l.letter ->> 'proxy', l.letter ->> 'message',
                       decode(nullif(l.letter ->> 'payload', ''), 'hex'), j.input, j.cause_key, $6, j.original,
                       (l.letter ->> 'cut')::bigint, j.auto_replays - CASE WHEN NOT $4 AND r.automatic THEN 1 ELSE 0 END,
                       $7, coalesce((l.letter ->> 'lost')::boolean, false), coalesce(j.progress, l.letter ->> 'progress'), j.seq, j.round,
-                      j.origin, j.definition, (SELECT coalesce(max(id), 0) FROM replay), coalesce((l.letter ->> 'refailed')::boolean, false)
+                      j.origin, j.definition, (SELECT coalesce(max(id), 0) FROM replay), coalesce((l.letter ->> 'refailed')::boolean, false),
+                      j.uncounted + CASE WHEN j.by_name THEN $2 - j.attempts_before ELSE 0 END
                FROM job j JOIN replay r ON r.id = j.replay JOIN replay_letter l ON l.job = j.id AND l.claimed
                WHERE j.seq = $1";
     let buried = args![letter.seq, attempts, replays, counts, gate.as_str(), verdict, suspect];

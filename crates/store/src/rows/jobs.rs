@@ -54,11 +54,11 @@ pub(crate) struct QueuedJob {
 /// The columns of [`queued_job`], of `job j`.
 pub(crate) const JOB_COLUMNS: &str =
     "j.id, j.key, j.target, j.input, j.accepted_at, j.attempts, j.attempts_before, j.crashes,
-    j.replays, j.suspect, j.seq, j.due_at, j.progress, j.saved, j.automatic, j.round,
+    j.replays, j.suspect, j.uncounted, j.by_name, j.seq, j.due_at, j.progress, j.saved, j.automatic, j.round,
     j.origin, j.original IS NOT NULL AS edited";
 
 /// How many columns that are.
-pub(crate) const JOB_COLUMN_COUNT: usize = 18;
+pub(crate) const JOB_COLUMN_COUNT: usize = 20;
 
 pub(crate) fn queued_job<R: Columns>(row: &R) -> Result<QueuedJob, R::Fault> {
     Ok(QueuedJob {
@@ -68,14 +68,14 @@ pub(crate) fn queued_job<R: Columns>(row: &R) -> Result<QueuedJob, R::Fault> {
         input: row.get(3)?,
         accepted_at: time(row, 4)?,
         tally: tally(row, 5)?,
-        seq: row.get(10)?,
-        due_at: time(row, 11)?,
-        progress: json_opt(row, 12)?,
-        saved: row.get(13)?,
-        automatic: row.get(14)?,
-        round: round(row, 15)?,
-        origin: json_opt(row, 16)?,
-        edited: row.get(17)?,
+        seq: row.get(12)?,
+        due_at: time(row, 13)?,
+        progress: json_opt(row, 14)?,
+        saved: row.get(15)?,
+        automatic: row.get(16)?,
+        round: round(row, 17)?,
+        origin: json_opt(row, 18)?,
+        edited: row.get(19)?,
     })
 }
 
@@ -89,20 +89,20 @@ pub(crate) fn lost_lease<R: Columns>(row: &R) -> Result<LostLease, R::Fault> {
                 epoch: row.get(JOB_COLUMN_COUNT + 2)?,
             },
             pipeline: parsed(row, JOB_COLUMN_COUNT)?,
-            number: row.get(10)?,
-            round: round(row, 15)?,
+            number: row.get(12)?,
+            round: round(row, 17)?,
             key: row.get(1)?,
             target: row.get(2)?,
             input: input(row, 3)?,
             accepted_at: time(row, 4)?,
             tally: tally(row, 5)?,
-            progress: json_opt(row, 12)?,
-            saved: row.get::<Option<[u8; 32]>>(13)?.map(|hash| Payload::bare(PayloadHash::from_bytes(hash), 0)),
-            automatic: row.get(14)?,
+            progress: json_opt(row, 14)?,
+            saved: row.get::<Option<[u8; 32]>>(15)?.map(|hash| Payload::bare(PayloadHash::from_bytes(hash), 0)),
+            automatic: row.get(16)?,
             tried: Vec::new(),
             probe: row.get(JOB_COLUMN_COUNT + 6)?,
-            origin: json_opt(row, 16)?,
-            edited: row.get(17)?,
+            origin: json_opt(row, 18)?,
+            edited: row.get(19)?,
         },
         worker: worker_id(row, JOB_COLUMN_COUNT + 3)?,
         started: row.get(JOB_COLUMN_COUNT + 4)?,

@@ -119,20 +119,20 @@ pub(crate) fn pending_letter<R: Columns>(row: &R) -> Result<PendingLetter, R::Fa
 
 pub(crate) fn sent_letter<R: Columns>(row: &R) -> Result<SentLetter, R::Fault> {
     let job = job_id(row, 0)?;
-    let lost = match row.get::<Option<u64>>(13)? {
-        Some(epoch) => Some(Lease { job, token: token(row, 12)?, epoch }),
+    let lost = match row.get::<Option<u64>>(15)? {
+        Some(epoch) => Some(Lease { job, token: token(row, 14)?, epoch }),
         None => None,
     };
     Ok(SentLetter {
         job,
         pipeline: parsed(row, 1)?,
-        target: row.get(10)?,
+        target: row.get(12)?,
         tally: tally(row, 2)?,
         lost,
-        begun: row.get(11)?,
-        in_worker: row.get::<Option<i64>>(14)? == Some(1),
-        gate: parsed(row, 7)?,
-        verdict: row.get(8)?,
+        begun: row.get(13)?,
+        in_worker: row.get::<Option<i64>>(16)? == Some(1),
+        gate: parsed(row, 9)?,
+        verdict: row.get(10)?,
         failure: None,
     })
 }

@@ -7,7 +7,7 @@ use redrive_core::causes::CauseId;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, ReplayId};
 use redrive_core::jobs::Lease;
-use redrive_core::replays::LetterState;
+use redrive_core::replays::{LetterState, Wish};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -60,19 +60,19 @@ pub(super) fn left(conn: &Connection, id: ReplayId) -> Result<BTreeSet<PipelineN
 pub(super) fn send(batch: &mut Batch<'_>, params: &SendLetters) -> Result<bool, Fault> {
     let mut update = batch.statement(
         "UPDATE replay SET version = version + 1, free_at = ?3, moved_at = ?4
-         WHERE uuid = ?1 AND version = ?2 AND state = 'running' RETURNING id, automatic",
+         WHERE uuid = ?1 AND version = ?2 AND state = 'running' RETURNING id, automatic, wish",
     )?;
     let id = params.id.as_bytes();
     let found = update
         .query_row(params![id, params.was, params.free_at.as_millis(), params.now.as_millis()], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok((row.get(0)?, row.get(1)?, rows::json::<Wish, _>(row, 2)?.by_name))
         })
         .optional()?;
-    let Some((replay, automatic)) = found else { return Ok(false) };
+    let Some((replay, automatic, by_name)) = found else { return Ok(false) };
     replays::set_step(batch, replay, &params.step)?;
     let (mut sent, mut gone) = (0, 0);
     for letter in &params.letters {
-        let found = send_one(batch, (replay, automatic), letter, params.now)?;
+        let found = send_one(batch, (replay, automatic, by_name), letter, params.now)?;
         let state = if found { LetterState::Running } else { LetterState::Gone };
         let noted = note_turn(batch, replay, letter.job, state, params.now)?;
         *(if found { &mut sent } else { &mut gone }) += noted;
@@ -131,7 +131,7 @@ struct Letter {
 /// Moves a dead letter into the replay's lane; says whether it was there.
 fn send_one(
     batch: &mut Batch<'_>,
-    (replay, automatic): (i64, bool),
+    (replay, automatic, by_name): (i64, bool, bool),
     sent: &SendLetter,
     now: Timestamp,
 ) -> Result<bool, Fault> {
@@ -156,11 +156,11 @@ fn send_one(
         .statement(
             "INSERT INTO job (id, pipeline, key, target, accepted_at, due_at, attempts, attempts_before, crashes, replays,
                               suspect, reason, code, input, replay, saved, cause_key, original, auto_replays,
-                              automatic, progress, seq, round, origin, definition)
+                              automatic, progress, seq, round, origin, definition, uncounted, by_name)
              SELECT id, pipeline, key, ?3, accepted_at, ?2, attempts, attempts, crashes, min(replays + 1, 4294967295), ?9,
                     reason, code, ifnull(?4, input), ?5, iif(?6, payload, NULL), cause_key,
                     iif(?4 IS NULL, original, ifnull(original, input)), min(auto_replays + ?7, 4294967295),
-                    ?7, iif(?8, progress, NULL), seq, round, ifnull(?10, origin), definition
+                    ?7, iif(?8, progress, NULL), seq, round, ifnull(?10, origin), definition, uncounted, ?11
              FROM dead WHERE seq = ?1",
         )?
         .execute(params![
@@ -173,7 +173,8 @@ fn send_one(
             automatic,
             sent.goes_on,
             sent.suspect,
-            origin
+            origin,
+            by_name
         ])?;
     batch
         .statement(

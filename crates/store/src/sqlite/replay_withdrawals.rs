@@ -29,7 +29,8 @@ struct Waiting {
 }
 
 /// What is read of a letter: the job, its replay's word about it, and the lease of a worker that is gone.
-const COLUMNS: &str = "j.id, p.name, j.attempts, j.attempts_before, j.crashes, j.replays, j.suspect,
+const COLUMNS: &str =
+    "j.id, p.name, j.attempts, j.attempts_before, j.crashes, j.replays, j.suspect, j.uncounted, j.by_name,
     l.letter ->> 'gate', l.letter ->> 'verdict', l.letter ->> 'failures', j.target";
 
 /// Letters that a replay sent and that nobody works on: those that wait, and those whose worker is gone.
@@ -51,7 +52,7 @@ pub(super) fn list(conn: &Connection, params: &ListSent) -> Result<Vec<SentLette
          LIMIT {limit}"
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map(params![replay, names], |row| Ok((rows::sent_letter(row)?, row.get(9)?)))?;
+    let rows = select.query_map(params![replay, names], |row| Ok((rows::sent_letter(row)?, row.get(11)?)))?;
     let found = rows.collect::<RowResult<Vec<(SentLetter, Option<i64>)>>>()?;
     let told = |(letter, failures): (SentLetter, Option<i64>)| {
         let failure = failure_since(conn, &letter, failures)?;
@@ -114,7 +115,7 @@ fn take_back(batch: &mut Batch<'_>, replay: i64, taken: &WithdrawLetter, now: Ti
 /// The letter, if nothing has happened to it since it was found.
 fn waiting(batch: &Batch<'_>, replay: i64, sent: &SentLetter) -> Result<Option<Waiting>, Fault> {
     let mut select = batch.statement(
-        "SELECT seq, pipeline, target, cause_key, due_at, attempts, attempts_before, crashes, replays, suspect, round FROM job
+        "SELECT seq, pipeline, target, cause_key, due_at, attempts, attempts_before, crashes, replays, suspect, uncounted, by_name, round FROM job
          WHERE id = ?1 AND replay = ?2",
     )?;
     let found = select
@@ -126,7 +127,7 @@ fn waiting(batch: &Batch<'_>, replay: i64, sent: &SentLetter) -> Result<Option<W
                 cause_key: row.get(3)?,
                 due_at: rows::time(row, 4)?,
                 tally: rows::tally(row, 5)?,
-                round: row.get(10)?,
+                round: row.get(12)?,
             })
         })
         .optional()?;
@@ -158,14 +159,15 @@ fn bury_as_it_was(batch: &Batch<'_>, letter: &Waiting, decided: &Withdrawn) -> R
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
                                payload_cut, auto_replays, suspect, payload_lost, progress, seq, round, origin,
-                               definition, opened_before, refailed)
+                               definition, opened_before, refailed, uncounted)
              SELECT j.id, j.pipeline, j.key, j.target, j.accepted_at, l.letter ->> 'died_at', l.letter ->> 'kept_from',
                     ?2, j.crashes, ?3, ?5, j.reason, j.code,
                     l.letter ->> 'http_status', l.letter ->> 'proxy', l.letter ->> 'message',
                     nullif(unhex(l.letter ->> 'payload'), x''), j.input, j.cause_key, ?6, j.original,
                     l.letter ->> 'cut', j.auto_replays - (NOT ?4 AND r.automatic), ?7,
                     ifnull(l.letter ->> 'lost', 0), ifnull(j.progress, l.letter ->> 'progress'), j.seq, j.round, j.origin,
-                    j.definition, (SELECT ifnull(max(id), 0) FROM replay), ifnull(l.letter ->> 'refailed', 0)
+                    j.definition, (SELECT ifnull(max(id), 0) FROM replay), ifnull(l.letter ->> 'refailed', 0),
+                    j.uncounted + iif(j.by_name, ?2 - j.attempts_before, 0)
              FROM job j JOIN replay r ON r.id = j.replay JOIN replay_letter l ON l.job = j.id AND l.claimed = 1
              WHERE j.seq = ?1",
         )?

@@ -346,10 +346,11 @@ fn bury(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
                                payload_cut, auto_replays, payload_lost, progress, seq, round, origin, definition,
-                               opened_before, token, refailed)
+                               opened_before, token, refailed, uncounted)
              SELECT id, pipeline, key, target, accepted_at, ?2, ?2, ?3, ?4, replays, ?5, ?6, ?7, ?8, ?9, ?10, ?11, input, ?12, ?13,
                     original, ?14, auto_replays, ?15, progress, seq, round, origin, ifnull(?16, definition),
-                    (SELECT ifnull(max(id), 0) FROM replay), ?17, ?18
+                    (SELECT ifnull(max(id), 0) FROM replay), ?17, ?18,
+                    uncounted + iif(by_name, ?3 - attempts_before, 0)
              FROM job WHERE seq = ?1",
         )?
         .execute(params![

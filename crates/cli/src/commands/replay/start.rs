@@ -35,6 +35,8 @@ pub struct Asked {
     pub pacing: Option<Pacing>,
     /// Changes of their inputs.
     pub edits: Input,
+    /// Whether letters that are named are retried one by one.
+    pub by_name: bool,
     /// Who does the work, and where results go.
     pub drive: DriveArgs,
 }
@@ -48,6 +50,7 @@ pub async fn run(setting: &Setting, args: StartArgs) -> Result<Exit> {
         recoverable: args.recoverable,
         pacing: Some(Pacing { ramp: args.ramp.0, refail_max: args.refail_max, per_second: args.rate }),
         edits: select::edits(args.edits),
+        by_name: false,
         drive: args.drive,
     };
     start(setting, &redrive, asked).await
@@ -72,9 +75,9 @@ pub async fn start(setting: &Setting, redrive: &Desk, args: Asked) -> Result<Exi
         known => known.map_err(|error| left_to_server(redrive, error))?,
     };
     let (unhurried, Chosen { selection, force_why }) = (args.pacing.is_some(), chosen);
-    let Asked { name, mode, recoverable, pacing, edits, .. } = args;
-    let over_network = false;
-    let asked = AskedReplay { by: actor(), selection, name, mode, recoverable, force_why, pacing, edits, over_network };
+    let Asked { name, mode, recoverable, pacing, edits, by_name, .. } = args;
+    let of = AskedReplay::of(selection, actor());
+    let asked = AskedReplay { name, mode, recoverable, force_why, pacing, edits, by_name, ..of };
     let StartedReplay { id, plan, mode, not_dead, all_taken } = redrive.ask_replay(asked, &pipelines).await?;
     let Some(id) = id else {
         if !not_dead.is_empty() {

@@ -34,6 +34,7 @@ pub async fn run(setting: &Setting, args: RetryArgs) -> Result<Exit> {
         recoverable: false,
         pacing: None,
         edits,
+        by_name: true,
         drive: DriveArgs { detach: false, out: args.out, work: args.work },
     };
     start(setting, &redrive, asked).await

@@ -137,7 +137,7 @@ pub async fn retry(
             None => Input::new(),
         };
         let mut wanted =
-            json!({ "letters": { "ids": [id.to_string()] }, "ramp": [], "refail_max": "100%", "set": edits });
+            json!({ "letters": { "ids": [id.to_string()] }, "ramp": [], "refail_max": "100%", "set": edits, "by_name": true });
         if let Some(from) = fields.one("from") {
             wanted["from"] = from.into();
         }

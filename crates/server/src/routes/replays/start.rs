@@ -65,6 +65,9 @@ pub struct Asked {
     /// held back because others fail.
     #[serde(default)]
     retry: bool,
+    /// Letters that are named are retried one by one: their attempts do not count towards the cap over all replays.
+    #[serde(default)]
+    by_name: bool,
     /// What the worker runs that is to work on it, where that is another version of a pipeline than the server's: the replay is for that
     /// version.
     #[serde(default)]
@@ -134,8 +137,8 @@ pub async fn run(
     let Prepared { selection, pipelines } = Prepared::of(&app, &caller, letters, &asked.set, &asked.runs).await?;
     let name = asked.name.filter(|name| !name.trim().is_empty());
     let (recoverable, mode, edits) = (asked.recoverable, asked.from, asked.set);
-    let (by, over_network) = (caller.actor(), true);
-    let asked = AskedReplay { by, selection, name, mode, recoverable, force_why, pacing, edits, over_network };
+    let (by_name, of) = (asked.by_name, AskedReplay::of(selection, caller.actor()));
+    let asked = AskedReplay { name, mode, recoverable, force_why, pacing, edits, by_name, over_network: true, ..of };
     let StartedReplay { id, plan, mode, not_dead, all_taken } = app.redrive().ask_replay(asked, &pipelines).await?;
     let mut started = Started { replay: None, plan, from: mode, not_dead, all_taken, groups: Vec::new() };
     match id {

@@ -26,6 +26,7 @@ pub(in crate::conformance) struct Asked {
     pub(in crate::conformance) automatic: Option<Automatic>,
     pub(in crate::conformance) tried: Option<TryId>,
     pub(in crate::conformance) supplied: Vec<String>,
+    pub(in crate::conformance) by_name: bool,
     pub(in crate::conformance) now: Timestamp,
     pub(in crate::conformance) host: String,
 }
@@ -34,7 +35,7 @@ impl Asked {
     fn wish(&self) -> Wish {
         let able = BTreeSet::from([pipeline()]);
         let (automatic, tried, supplied) = (self.automatic, self.tried, self.supplied.clone());
-        Wish { force: self.force, able, automatic, tried, supplied, ..Wish::of(self.mode) }
+        Wish { force: self.force, able, automatic, tried, supplied, by_name: self.by_name, ..Wish::of(self.mode) }
     }
 }
 

@@ -123,6 +123,29 @@ pub async fn a_retry_stays_with_its_replay(store: Shared) {
     assert_sound(&store).await;
 }
 
+/// Attempts of a retry by name are known as such, in that retry and in later ones.
+pub async fn attempts_of_a_retry_by_name_are_known(store: Shared) {
+    bury_some(&store, 1).await;
+    let replay = async |n: u128, by_name| {
+        let now = at(n as i64 * 100);
+        start_as(&store, n, Asked { by_name, now, ..plan(all()) }, at_once(), Input::new()).await;
+        advance(&store, n, now).await;
+        lease(&store, n, now).await.remove(0)
+    };
+    let named = replay(1, true).await;
+    assert!(named.tally.by_name);
+    settle(&store, &named, timeout(), at(101)).await;
+    let again = lease(&store, 1, at(150)).await.remove(0);
+    assert_eq!((again.tally.by_name, again.tally.attempts, again.tally.counted()), (true, 2, 1));
+    settle(&store, &again, fatal(Reason::RejectedInput, "no"), at(151)).await;
+    let drained = replay(2, false).await;
+    assert_eq!((drained.tally.by_name, drained.tally.uncounted, drained.tally.counted()), (false, 2, 1));
+    settle(&store, &drained, fatal(Reason::RejectedInput, "no"), at(201)).await;
+    let last = replay(3, false).await;
+    assert_eq!((last.tally.attempts, last.tally.uncounted, last.tally.counted()), (4, 2, 2));
+    assert_sound(&store).await;
+}
+
 /// Of two replays one gets a letter.
 pub async fn a_letter_is_claimed_once(store: Shared) {
     bury_some(&store, 3).await;

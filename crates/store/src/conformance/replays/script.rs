@@ -18,6 +18,7 @@ pub(in crate::conformance) fn plan(selection: Selection) -> Asked {
         automatic: None,
         tried: None,
         supplied: Vec::new(),
+        by_name: false,
         now: at(100),
         host: "here".into(),
     }

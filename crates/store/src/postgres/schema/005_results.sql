@@ -15,6 +15,11 @@ CREATE INDEX result_by_time ON result (pipeline, at, id);
 -- The token by which its holder settled a job that a rule discards.
 ALTER TABLE discarded ADD COLUMN token uuid;
 
+-- Attempts of retries by name, which do not count towards the cap, and whether such a retry is under way.
+ALTER TABLE dead ADD COLUMN uncounted bigint NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN uncounted bigint NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN by_name boolean NOT NULL DEFAULT false;
+
 -- How many results are kept, how many bytes they have, and how many were removed for want of room.
 ALTER TABLE pipeline ADD COLUMN results bigint NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN result_bytes bigint NOT NULL DEFAULT 0;

@@ -14,6 +14,11 @@ CREATE INDEX result_by_time ON result (pipeline, at, id);
 -- The token by which its holder settled a job that a rule discards.
 ALTER TABLE discarded ADD COLUMN token BLOB;
 
+-- Attempts of retries by name, which do not count towards the cap, and whether such a retry is under way.
+ALTER TABLE dead ADD COLUMN uncounted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN uncounted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN by_name INTEGER NOT NULL DEFAULT 0;
+
 -- How many results are kept, how many bytes they have, and how many were removed for want of room.
 ALTER TABLE pipeline ADD COLUMN results INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN result_bytes INTEGER NOT NULL DEFAULT 0;
