@@ -251,3 +251,24 @@ impl Archive {
         self.tar.append_data(&mut header, name, from)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::payloads::PayloadHash;
+
+    use super::*;
+
+    /// Nothing holds payloads where there are no locks.
+    #[tokio::test]
+    async fn payload_that_is_removed_before_it_is_copied_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let place = |salt| PayloadPlace { store: None, hash: PayloadHash::from_bytes([7; 32]), salt };
+        std::fs::write(path("page"), "page").expect("written");
+        let file = NamedTempFile::new_in(folder.path()).expect("made");
+        let head = Head { format: FORMAT, redrive: String::new(), made_at: Timestamp::from_millis(0), vault: None };
+        let archive = Archive::begin(&path("now.tar"), file, head, &path("page")).await.expect("begun");
+        let (_, added) = archive.add(vec![(place(1), path("gone")), (place(2), path("page"))]).await.expect("added");
+        assert_eq!(added, (1, vec![place(1)]));
+    }
+}

@@ -187,7 +187,8 @@ async fn jobs_of_a_target_that_stays_away_become_letters_and_are_replayed_when_i
 async fn letters_of_a_target_that_is_back_are_replayed_a_thousand_at_a_time() {
     let (redrive, clock) = redrive();
     let well = Arc::new(AtomicBool::new(false));
-    let pipeline = absent(Reason::Dns, &well, BreakerPolicy::default()).concurrency(50);
+    let policy = BreakerPolicy { hold_max: Some(Duration::from_secs(120)), ..BreakerPolicy::default() };
+    let pipeline = absent(Reason::Dns, &well, policy).concurrency(50);
     enqueue_of_one_target(&redrive, &pipeline, 1_100).await;
     let stop = CancellationToken::new();
     let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
