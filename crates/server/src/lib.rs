@@ -5,6 +5,7 @@
 //! - [`app`]: what all routes share
 //! - `access`: who asks, and what they may; `guard`: what is refused of whomever it comes from
 //! - `held`: places and memory that a request holds until it is answered
+//! - `places`: how many connections there are, and which of them ends when there are too many
 //! - `measured`: how long requests take, and the log of them
 //! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
 //! - `shown`: what came of a form and stands nowhere else, for a moment
@@ -32,6 +33,7 @@ mod once;
 pub mod openapi;
 mod page;
 mod pages;
+mod places;
 mod route;
 mod router;
 pub mod routes;

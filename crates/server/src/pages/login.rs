@@ -1,5 +1,6 @@
 //! `/login` and `/logout`: a token becomes a cookie, and the cookie goes again.
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -11,7 +12,7 @@ use super::problem::Problem;
 use super::shell;
 use super::visitor::{Jar, Visitor};
 use crate::app::App;
-use crate::asked::Query;
+use crate::asked::{Query, form};
 
 /// Where one is led after signing in.
 #[derive(Debug, Default, Deserialize)]
@@ -40,8 +41,9 @@ pub async fn show(State(app): State<App>, Query(asked): Query<Asked>) -> Result<
 }
 
 /// Signs somebody in. What they had filled in before is shown again: it is sent by them, not by signing in.
-pub async fn enter(State(app): State<App>, headers: HeaderMap, body: axum::body::Bytes) -> Result<Response, Problem> {
-    let fields = Fields::read(&body);
+pub async fn enter(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let (bytes, _room) = form(&app, &headers, body, app.bodies_of_strangers()).await?;
+    let fields = Fields::read(&bytes);
     let to = own_path(fields.one("to").unwrap_or("/")).to_owned();
     let kept = fields.one("kept").map(|text| Fields::read(text.as_bytes()));
     let signed_in = match app.redrive().sign_in(fields.one("token").unwrap_or_default()).await? {

@@ -197,6 +197,17 @@ async fn who_sends_too_slowly_is_not_waited_for() {
         assert!(told.starts_with("HTTP/1.1 408") && told.contains("too_slow"), "{method}: {told}");
         assert!(told.to_ascii_lowercase().contains("retry-after: 1"), "{method}: {told}");
     }
+    for path in ["/login", "/letters/7/retry"] {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/x-www-form-urlencoded\r\n\
+             content-length: 100\r\nconnection: close\r\n\r\ntoken=",
+            server.address
+        );
+        let mut form = TcpStream::connect(server.address).await.expect("connected");
+        form.write_all(head.as_bytes()).await.expect("sent");
+        let told = until_end(&mut form).await;
+        assert!(told.starts_with("HTTP/1.1 408"), "{path}: {told}");
+    }
     let mut gone = TcpStream::connect(server.address).await.expect("connected");
     gone.write_all(start("POST", "/jobs").as_bytes()).await.expect("sent");
     drop(gone);
