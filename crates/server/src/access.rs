@@ -18,6 +18,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::held::Held;
 use crate::measured::Who;
+use crate::places::Place;
 
 /// Actor name recorded for requests while the store has no token.
 const LOCAL: &str = "local";
@@ -181,6 +182,9 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
         Ok(caller) => return ApiError::needs_role(role, caller.role()).into_response(),
         Err(error) => return error.into_response(),
     };
+    if let Some(place) = request.extensions().get::<Place>() {
+        place.note_known();
+    }
     let held = Held::default();
     match app.enter(caller.name()) {
         Ok(place) => held.keep(place),

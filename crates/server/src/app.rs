@@ -16,6 +16,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::counted::Counted;
 use crate::error::ApiError;
+use crate::held::Room;
 use crate::local::Local;
 use crate::measured::Measured;
 use crate::shown::Shown;
@@ -40,9 +41,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Pipelines that are remembered though no configuration has them.
 const PIPELINES_KEPT: usize = 1_000;
 
-/// The most that is held of bodies that are being read at once, in pieces of [`BODY_PIECE`] bytes: 64 MiB.
-const BODY_PIECES_MAX: usize = 1_024;
-const BODY_PIECE: u64 = 64 * 1_024;
+/// The most that is held of bodies that are being read at once, in bytes.
+const BODIES_BYTES_MAX: u64 = 64 << 20;
+
+/// The same of forms of who is not signed in, unless they are short.
+const STRANGERS_BYTES_MAX: u64 = 8 << 20;
+
+/// A form of who is not signed in that is no longer takes no room: nobody can keep others from signing in.
+const SHORT_BYTES_MAX: u64 = 64 << 10;
 
 /// What a server is told besides its configuration.
 #[derive(Clone, Debug)]
@@ -131,7 +137,9 @@ struct Shared {
     /// Who has how many requests under way.
     in_flight: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Room for bodies that are being read.
-    bodies: Arc<Semaphore>,
+    bodies: Room,
+    /// The same for who is not signed in.
+    bodies_of_strangers: Room,
     /// How long requests take.
     measured: Measured,
     /// Requests with a key that are under way: another with the same waits for their answer.
@@ -171,7 +179,8 @@ impl App {
             used: Mutex::default(),
             pipelines: Mutex::default(),
             in_flight: Mutex::default(),
-            bodies: Arc::new(Semaphore::new(BODY_PIECES_MAX)),
+            bodies: Room::new(BODIES_BYTES_MAX, 0),
+            bodies_of_strangers: Room::new(STRANGERS_BYTES_MAX, SHORT_BYTES_MAX),
             measured: Measured::logging(),
             under_way: Mutex::default(),
             trying: Trying::default(),
@@ -348,11 +357,14 @@ impl App {
         places.try_acquire_owned().map_err(full)
     }
 
-    /// Room for a body of so many bytes.
-    pub fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit, ApiError> {
-        let pieces = u32::try_from(bytes.div_ceil(BODY_PIECE)).unwrap_or(u32::MAX);
-        let full = |_| ApiError::too_many("the server is busy with other large requests");
-        Arc::clone(&self.0.bodies).try_acquire_many_owned(pieces).map_err(full)
+    /// Room for bodies that are being read.
+    pub fn bodies(&self) -> &Room {
+        &self.0.bodies
+    }
+
+    /// Room for forms of who is not signed in: they are in nobody else's way.
+    pub fn bodies_of_strangers(&self) -> &Room {
+        &self.0.bodies_of_strangers
     }
 
     /// Waits until all requests with keys have ended.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use axum::body::{Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use flate2::read::MultiGzDecoder;
 use http_body_util::LengthLimitError;
 use redrive_core::jobs::{count_values, values_max};
@@ -20,10 +20,13 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::held::Held;
+use crate::held::{Held, Room};
 
 /// The most that a body may have, in bytes.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The most that a form may have, in bytes: ten thousand letters may be chosen one by one.
+const FORM_BYTES_MAX: usize = 1024 * 1024;
 
 /// A longer body is parsed on another thread, so that nobody waits for that.
 const READ_AT_ONCE_MAX: usize = 64 * 1024;
@@ -107,7 +110,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Body<T> {
 fn read<T: DeserializeOwned>(app: &App, bytes: &[u8], held: &Held) -> Result<T, ApiError> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     let values = check_values(count_values(bytes), bytes.len())?;
-    held.keep(app.room((values * BYTES_PER_VALUE).saturating_sub(bytes.len() as u64))?);
+    held.keep(app.bodies().take((values * BYTES_PER_VALUE).saturating_sub(bytes.len() as u64))?);
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| mistake(&error))?;
     json.end().map_err(|error| ApiError::senseless(format!("the body is not one JSON value: {error}")))?;
@@ -124,51 +127,80 @@ pub fn check_values(values: u64, bytes: usize) -> Result<u64, ApiError> {
     }
 }
 
-/// A whole body, unpacked, if it is no longer than may be and comes in time, with the room that it takes.
+/// Reads and unpacks a body that is no longer than may be and comes in time. Returns it with the room that it takes.
 pub async fn whole(
     app: &App,
     headers: &HeaderMap,
     body: axum::body::Body,
 ) -> Result<(Bytes, OwnedSemaphorePermit), ApiError> {
+    read_within(app, headers, body, (BODY_BYTES_MAX, app.bodies())).await
+}
+
+/// Reads the body of a form in the same way.
+pub async fn form(
+    app: &App,
+    headers: &HeaderMap,
+    body: axum::body::Body,
+    room: &Room,
+) -> Result<(Bytes, OwnedSemaphorePermit), ApiError> {
+    let read = read_within(app, headers, body, (FORM_BYTES_MAX, room)).await;
+    read.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            ApiError::too_large("this form has too much in it: choose fewer letters at once")
+        }
+        _ => error,
+    })
+}
+
+async fn read_within(
+    app: &App,
+    headers: &HeaderMap,
+    body: axum::body::Body,
+    (bytes_max, room): (usize, &Room),
+) -> Result<(Bytes, OwnedSemaphorePermit), ApiError> {
     let length = body.size_hint();
     // What says how long it is need not be read.
-    if length.lower() > BODY_BYTES_MAX as u64 {
-        return Err(too_large());
+    if length.lower() > bytes_max as u64 {
+        return Err(too_large(bytes_max));
     }
-    let most = BODY_BYTES_MAX as u64;
+    let most = bytes_max as u64;
     let packed =
         headers.get(header::CONTENT_ENCODING).is_some_and(|coded| coded.as_bytes().eq_ignore_ascii_case(b"gzip"));
     // What is packed may become as long as any.
     let expected = if packed { most } else { length.upper().unwrap_or(most).min(most) };
-    let room = app.room(expected)?;
-    let bytes = match tokio::time::timeout(app.options().patience.body, to_bytes(body, BODY_BYTES_MAX)).await {
-        Ok(read) => read.map_err(|error| unread(&error))?,
+    let room = room.take(expected)?;
+    let bytes = match tokio::time::timeout(app.options().patience.body, to_bytes(body, bytes_max)).await {
+        Ok(read) => read.map_err(|error| unread(&error, bytes_max))?,
         Err(_) => return Err(ApiError::too_slow("the body did not arrive in time")),
     };
     if !packed {
         return Ok((bytes, room));
     }
-    let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes)).await;
+    let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes, bytes_max)).await;
     let unpacked = unpacked.map_err(|_| ApiError::senseless("the body could not be unpacked"))??;
     Ok((unpacked.into(), room))
 }
 
-fn too_large() -> ApiError {
-    ApiError::too_large(format!("a body has at most {BODY_BYTES_MAX} bytes: send less at once"))
+fn too_large(bytes_max: usize) -> ApiError {
+    ApiError::too_large(format!("a body has at most {bytes_max} bytes: send less at once"))
 }
 
 /// Why a body was not read: it has no end, or ended too soon.
-fn unread(error: &axum::Error) -> ApiError {
+fn unread(error: &axum::Error, bytes_max: usize) -> ApiError {
     let cut = std::error::Error::source(error).is_some_and(|inner| inner.is::<LengthLimitError>());
-    if cut { too_large() } else { ApiError::senseless("the body ended too soon, or is not sent as it should be") }
+    if cut {
+        too_large(bytes_max)
+    } else {
+        ApiError::senseless("the body ended too soon, or is not sent as it should be")
+    }
 }
 
 /// Unpacks a body, no further than a body may be long.
-fn unpack(bytes: &[u8]) -> Result<Vec<u8>, ApiError> {
+fn unpack(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ApiError> {
     let mut unpacked = Vec::new();
-    let read = MultiGzDecoder::new(bytes).take(BODY_BYTES_MAX as u64 + 1).read_to_end(&mut unpacked);
+    let read = MultiGzDecoder::new(bytes).take(bytes_max as u64 + 1).read_to_end(&mut unpacked);
     match read {
-        Ok(length) if length > BODY_BYTES_MAX => Err(too_large()),
+        Ok(length) if length > bytes_max => Err(too_large(bytes_max)),
         Ok(_) => Ok(unpacked),
         Err(error) => {
             Err(ApiError::senseless(format!("the body is not packed with gzip: {error}")).at("Content-Encoding"))

@@ -39,7 +39,7 @@ pub async fn check(State(app): State<App>, request: Request, next: Next) -> Resp
 pub struct Peer(pub IpAddr);
 
 /// Whether a request came through a proxy that is trusted.
-fn is_through_proxy(options: &Options, Peer(peer): Peer) -> bool {
+pub fn is_through_proxy(options: &Options, Peer(peer): Peer) -> bool {
     options.proxies.as_ref().is_some_and(|proxies| proxies.allows(peer))
 }
 

@@ -6,6 +6,7 @@
 //! - `access`: who asks, and what they may; `local`: who is let in while the store has no token; `guard`: what is refused of whomever it
 //!   comes from
 //! - `held`: places and memory that a request holds until it is answered
+//! - `places`: how many connections there are, and which of them ends when there are too many
 //! - `measured`: how long requests take, and the log of them
 //! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
 //! - `shown`: what came of a form and stands nowhere else, for a moment
@@ -34,6 +35,7 @@ mod once;
 pub mod openapi;
 mod page;
 mod pages;
+mod places;
 mod route;
 mod router;
 pub mod routes;

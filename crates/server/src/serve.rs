@@ -24,8 +24,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::app::{App, Options, Patience};
-use crate::guard::Peer;
+use crate::guard::{Peer, is_through_proxy};
 use crate::impatient::Impatient;
+use crate::places::{Place, Places};
 use crate::router;
 use crate::tls::Tls;
 
@@ -127,17 +128,19 @@ impl Server {
             tokio::spawn(follow(tls, stop.clone()));
         }
         let service = TowerToHyperService::new(router(app.clone()));
-        let (under_way, places) = (GracefulShutdown::new(), Arc::new(Semaphore::new(places(files_max()))));
+        let most = places(files_max());
+        let (under_way, places) = (GracefulShutdown::new(), Places::new(most));
+        // Those that are told to end may take a moment for it.
+        let open = Arc::new(Semaphore::new(most + most.div_ceil(8)));
         loop {
             let accepted = async {
-                // Whoever comes when all places are taken waits in the queue of the system.
-                let place = Arc::clone(&places).acquire_owned().await.ok()?;
-                Some((place, listener.accept().await))
+                let one = Arc::clone(&open).acquire_owned().await.ok()?;
+                Some((one, listener.accept().await))
             };
-            let (place, stream, peer) = tokio::select! {
+            let (one, stream, peer) = tokio::select! {
                 () = stop.cancelled() => break,
                 accepted = accepted => match accepted {
-                    Some((place, Ok((stream, peer)))) => (place, stream, Peer(peer.ip().to_canonical())),
+                    Some((one, Ok((stream, peer)))) => (one, stream, Peer(peer.ip().to_canonical())),
                     Some((_, Err(error))) => {
                         tracing::warn!(%error, "a connection could not be accepted");
                         tokio::time::sleep(PAUSE).await;
@@ -146,11 +149,15 @@ impl Server {
                     None => break,
                 },
             };
-            let service = WithPeer { service: service.clone(), peer };
+            let place = places.enter((!is_through_proxy(app.options(), peer)).then_some(peer.0));
+            let service = WithPeer { service: service.clone(), peer, place: place.clone() };
             let (tls, under_way, patience) = (tls.clone(), under_way.watcher(), app.options().patience);
             tokio::spawn(async move {
-                let _place = place;
-                serve_one(stream, tls, service, (under_way, patience)).await;
+                tokio::select! {
+                    () = place.ended() => tracing::debug!("a connection was ended: there are too many"),
+                    () = serve_one(stream, tls, service, (under_way, patience)) => {}
+                }
+                drop(one);
             });
         }
         drop(listener);
@@ -187,6 +194,7 @@ fn places(files_max: Option<u64>) -> usize {
 struct WithPeer {
     service: TowerToHyperService<axum::Router>,
     peer: Peer,
+    place: Place,
 }
 
 impl Service<Request<Incoming>> for WithPeer {
@@ -196,6 +204,7 @@ impl Service<Request<Incoming>> for WithPeer {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(self.place.clone());
         self.service.call(request)
     }
 }

@@ -118,6 +118,14 @@ impl Sandbox {
         self.furnish(command)
     }
 
+    /// The same, with so many files open at once at most.
+    pub fn command_with_files(&self, files: u32) -> Command {
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -n {files} && exec \"$@\"");
+        command.args(["-c", &limited, "sh", env!("CARGO_BIN_EXE_redrive")]);
+        self.furnish(command)
+    }
+
     fn furnish(&self, mut command: Command) -> Command {
         command.current_dir(self.folder.path()).stdin(Stdio::null());
         for name in ["REDRIVE_STORE", "REDRIVE_CONFIG", "REDRIVE_LOG", "REDRIVE_SERVER", "REDRIVE_TOKEN"] {

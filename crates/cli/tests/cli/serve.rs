@@ -1,15 +1,16 @@
 //! `redrive serve`: that it begins, works, and stops when told to.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 
 use crate::harness::{Ran, Sandbox, eventually, json_lines};
 use crate::served::{Served, answered, ask, free_address, local, remember};
@@ -245,5 +246,43 @@ fn shipped_workers_find_the_token_file_by_themselves() {
         worker.env("REDRIVE_SERVER", format!("http://{}", server.address)).env("XDG_STATE_HOME", sandbox.path("state"));
         Ran::of(worker.output().expect("it runs")).expect(0);
         assert_eq!(sandbox.ledger("shop")["done"], done, "{file}");
+    }
+}
+
+/// More connections than there are places, and than the server may have files, each with a head and half a body.
+#[test]
+fn half_sent_bodies_of_one_client_leave_room_for_others() {
+    let sandbox = Sandbox::new();
+    let served = Served::start_as(sandbox.command_with_files(1_024), "127.0.0.1:0", &[]);
+    let ours = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: ours.maximum, ..ours }).expect("as many as may be");
+    let half = |path: &str, kind: &str, body: &str| {
+        let mut stream = TcpStream::connect(&served.address).expect("connected");
+        // One that the server has ended already is no loss.
+        let _ = write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: {kind}\r\ncontent-length: 1000\r\n\r\n{body}",
+            served.address
+        );
+        stream
+    };
+    for (path, kind, body) in
+        [("/login", "application/x-www-form-urlencoded", "token="), ("/api/v1/jobs", "application/json", "{")]
+    {
+        let held: Vec<_> = (0..2_100).map(|_| half(path, kind, body)).collect();
+        let begun = Instant::now();
+        let other = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let (from, to): (SocketAddr, SocketAddr) =
+            (([127, 0, 0, 2], 0).into(), served.address.parse().expect("an address"));
+        other.bind(&from.into()).expect("bound");
+        other.connect(&to.into()).expect("connected");
+        let mut other = TcpStream::from(other);
+        other.set_read_timeout(Some(Duration::from_secs(1))).expect("set");
+        write!(other, "GET /healthz HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n\r\n").expect("sent");
+        let mut answer = String::new();
+        other.read_to_string(&mut answer).expect("answered in time");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        assert!(begun.elapsed() < Duration::from_secs(1), "{path}: after {:?}", begun.elapsed());
+        drop(held);
     }
 }

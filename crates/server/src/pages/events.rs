@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::visitor::Visitor;
 use crate::app::App;
+use crate::held::Held;
 
 /// The least time between two hints: what comes meanwhile is one.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -25,10 +26,11 @@ const BREATH: Duration = Duration::from_millis(100);
 pub async fn follow(
     State(app): State<App>,
     visitor: Visitor,
+    held: Held,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
     let alive_every = app.options().silence / 3;
     let changes = app.redrive().store().changes();
-    let hints = unfold(Following { app, visitor, changes, free_at: Instant::now() }, next);
+    let hints = unfold(Following { app, visitor, changes, free_at: Instant::now(), _held: held }, next);
     // A comment would do for the connection, but a script hears of events only, and of those that have data.
     let alive = Event::default().event("alive").data("yes");
     Sse::new(hints).keep_alive(KeepAlive::new().interval(alive_every).event(alive))
@@ -41,6 +43,8 @@ struct Following {
     changes: Changes,
     /// When it may be told again.
     free_at: Instant,
+    /// Its place among the requests of its token.
+    _held: Held,
 }
 
 async fn next(mut following: Following) -> Option<(Result<Event, Infallible>, Following)> {

@@ -1,5 +1,6 @@
 //! `/login` and `/logout`: a token becomes a cookie, and the cookie goes again.
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -13,7 +14,7 @@ use super::shell;
 use super::visitor::{Jar, Visitor};
 use crate::access::identify_visitor;
 use crate::app::App;
-use crate::asked::Query;
+use crate::asked::{Query, form};
 use crate::error::ApiError;
 use crate::local::Local;
 
@@ -59,8 +60,9 @@ async fn local(app: &App) -> Result<Option<&Local>, ApiError> {
 }
 
 /// Signs somebody in. What they had filled in before is shown again: it is sent by them, not by signing in.
-pub async fn enter(State(app): State<App>, headers: HeaderMap, body: axum::body::Bytes) -> Result<Response, Problem> {
-    let fields = Fields::read(&body);
+pub async fn enter(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let (bytes, _room) = form(&app, &headers, body, app.bodies_of_strangers()).await?;
+    let fields = Fields::read(&bytes);
     let to = own_path(fields.one("to").unwrap_or("/")).to_owned();
     let kept = fields.one("kept").map(|text| Fields::read(text.as_bytes()));
     let secret = match session_for(&app, fields.one("token").unwrap_or_default()).await? {

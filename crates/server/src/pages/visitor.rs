@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -17,15 +17,14 @@ use super::problem::{self, Problem};
 use super::{login, settings};
 use crate::access::{Caller, identify_visitor};
 use crate::app::App;
+use crate::asked::form;
 use crate::error::ApiError;
 use crate::held::Held;
 use crate::once::uncancelled;
+use crate::places::Place;
 
 /// What the secret is turned into a form's token with.
 const FORMS: &str = "redrive 2026-11 tokens of forms";
-
-/// The most that a form may have, in bytes: ten thousand letters may be chosen one by one.
-const FORM_BYTES_MAX: usize = 1024 * 1024;
 
 /// Somebody who looks at a page.
 #[derive(Clone, Debug)]
@@ -94,7 +93,7 @@ fn form_token(secret: &str) -> String {
 }
 
 /// Lets in who is signed in and may do what a page does; others are led to where they can sign in, with what they filled in.
-pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, next: Next) -> Response {
+pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request, next: Next) -> Response {
     let jar = Jar::of(&app, request.headers());
     let secret = jar.secret(request.headers());
     let caller = match identify_visitor(&app, secret.as_deref()).await {
@@ -105,15 +104,19 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
     let (Some(caller), Some(secret)) = (caller, secret.as_deref()) else {
         return sign_in(&app, secret.as_deref(), &here, request).await;
     };
+    if let Some(place) = request.extensions().get::<Place>() {
+        place.note_known();
+    }
     let held = Held::default();
     match app.enter(caller.name()) {
         Ok(place) => held.keep(place),
         Err(error) => return Problem::from(error).into_response(),
     }
+    request.extensions_mut().insert(held.clone());
     let is_form = request.method() == Method::POST;
     let parts = request.headers().get(PARTS).filter(|_| !is_form).and_then(|parts| parts.to_str().ok()).map(Arc::from);
     let visitor = Visitor { caller, here, is_form, parts, secret: secret.into() };
-    let response = match checked(visitor.clone(), role, request).await {
+    let response = match checked(&app, visitor.clone(), (role, &held), request).await {
         // A disconnect does not cancel a form.
         Ok(request) if is_form => match uncancelled(held, next.run(request)).await {
             Ok(response) => response,
@@ -129,11 +132,18 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
 }
 
 /// The request with who looks and, of a form, what was filled in.
-async fn checked(visitor: Visitor, role: Role, mut request: Request) -> Result<Request, Problem> {
+async fn checked(
+    app: &App,
+    visitor: Visitor,
+    (role, held): (Role, &Held),
+    mut request: Request,
+) -> Result<Request, Problem> {
     visitor.needs(role).map_err(|problem| problem.seen_by(&visitor))?;
     if request.method() == Method::POST {
         let (mut parts, body) = request.into_parts();
-        let fields = read(body).await?;
+        let (bytes, room) = form(app, &parts.headers, body, app.bodies()).await?;
+        held.keep(room);
+        let fields = Fields::read(&bytes);
         if fields.one("form") != Some(visitor.form_token().as_str()) {
             let why = "this form was made for somebody else, or before you signed in: go back, load the page again, and send it then";
             return Err(Problem::from(ApiError::forbidden("foreign_form", why)).seen_by(&visitor));
@@ -145,23 +155,20 @@ async fn checked(visitor: Visitor, role: Role, mut request: Request) -> Result<R
     Ok(request)
 }
 
-async fn read(body: Body) -> Result<Fields, Problem> {
-    let too_large =
-        |_| Problem::from(ApiError::too_large("this form has too much in it: choose fewer letters at once"));
-    Ok(Fields::read(&to_bytes(body, FORM_BYTES_MAX).await.map_err(too_large)?))
-}
-
 /// Leads to where one can sign in. A form that was sent is kept in the page, and sent again from there.
 async fn sign_in(app: &App, secret: Option<&str>, here: &str, request: Request) -> Response {
     if request.method() != Method::POST {
         return Redirect::to(&login::address(here)).into_response();
     }
-    match read(request.into_body()).await {
-        Ok(fields) => match settings::made_before(app, secret, &fields).await {
-            Some(page) => page.into_response(),
-            None => (StatusCode::UNAUTHORIZED, login::page(app, here, Some(&fields), None).await).into_response(),
-        },
-        Err(problem) => problem.into_response(),
+    let (parts, body) = request.into_parts();
+    let (bytes, _room) = match form(app, &parts.headers, body, app.bodies_of_strangers()).await {
+        Ok(read) => read,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    let fields = Fields::read(&bytes);
+    match settings::made_before(app, secret, &fields).await {
+        Some(page) => page.into_response(),
+        None => (StatusCode::UNAUTHORIZED, login::page(app, here, Some(&fields), None).await).into_response(),
     }
 }
 

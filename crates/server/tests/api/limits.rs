@@ -164,6 +164,31 @@ async fn one_token_has_so_many_requests_under_way_and_others_are_not_in_its_way(
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_count_as_requests_for_as_long_as_they_are_open() {
+    let options = Options { in_flight_max: 2, ..Options::listening(([127, 0, 0, 1], 0).into()) };
+    let server = Running::with_options(options).await;
+    for path in ["/api/v1/events", "/events"] {
+        let open = async || {
+            let mut stream = TcpStream::connect(server.address).await.expect("connected");
+            let head = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+            stream.write_all(head.as_bytes()).await.expect("sent");
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).await.expect("answered");
+            assert_eq!(&status, b"HTTP/1.1 200", "{path}");
+            stream
+        };
+        let begun = Instant::now();
+        let open = (open().await, open().await);
+        assert_eq!(server.get("/jobs").await.refused(), (429, "too_many_requests".to_owned()), "{path}");
+        drop(open);
+        while server.get("/jobs").await.status == 429 {
+            assert!(begun.elapsed() < PATIENCE, "the places were not given back");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
 fn impatient() -> Options {
     let soon = Duration::from_millis(300);
     let patience = Patience { head: soon, body: soon, more: soon, taken: soon };
@@ -197,6 +222,17 @@ async fn who_sends_too_slowly_is_not_waited_for() {
         let told = until_end(&mut body).await;
         assert!(told.starts_with("HTTP/1.1 408") && told.contains("too_slow"), "{method}: {told}");
         assert!(told.to_ascii_lowercase().contains("retry-after: 1"), "{method}: {told}");
+    }
+    for path in ["/login", "/letters/7/retry"] {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/x-www-form-urlencoded\r\n\
+             content-length: 100\r\nconnection: close\r\n\r\ntoken=",
+            server.address
+        );
+        let mut form = TcpStream::connect(server.address).await.expect("connected");
+        form.write_all(head.as_bytes()).await.expect("sent");
+        let told = until_end(&mut form).await;
+        assert!(told.starts_with("HTTP/1.1 408"), "{path}: {told}");
     }
     let mut gone = TcpStream::connect(server.address).await.expect("connected");
     gone.write_all(start("POST", "/jobs").as_bytes()).await.expect("sent");

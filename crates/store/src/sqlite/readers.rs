@@ -3,6 +3,8 @@
 //! An in-memory database has only one connection: there, reads are operations of the writer.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,10 +27,18 @@ pub(super) struct Readers {
     identity: Identity,
     idle: Arc<Mutex<Vec<Guarded>>>,
     free: Arc<Semaphore>,
+    /// Places beside those, while each of those takes long.
+    more: Arc<Semaphore>,
 }
 
 /// At most so many connections are kept, and so many read at once, unless each of them takes long.
 const KEPT_MAX: usize = 8;
+
+/// So many more read at once while those take long: who comes then waits for one of all. Each takes up to 8 MB.
+const MORE_MAX: usize = 16;
+
+/// How many steps of SQLite's machine are taken between two looks whether the caller still waits.
+const LOOK_EVERY: i32 = 10_000;
 
 /// How long to wait for one of them. To open another takes as long as many short reads, since all of the schema is read for it; but
 /// who reads for long is not waited for.
@@ -36,8 +46,8 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Readers {
     pub(super) fn new(path: &Path, view: View, identity: Identity) -> Self {
-        let free = Arc::new(Semaphore::new(KEPT_MAX));
-        Self { path: path.to_owned(), view, identity, idle: Arc::default(), free }
+        let (free, more) = (Arc::new(Semaphore::new(KEPT_MAX)), Arc::new(Semaphore::new(MORE_MAX)));
+        Self { path: path.to_owned(), view, identity, idle: Arc::default(), free, more }
     }
 
     /// From where it is read.
@@ -45,12 +55,17 @@ impl Readers {
         &self.view
     }
 
-    /// A place among those that read, if one becomes free soon.
-    async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        match Arc::clone(&self.free).try_acquire_owned() {
-            Ok(place) => Some(place),
-            Err(_) => tokio::time::timeout(PATIENCE, Arc::clone(&self.free).acquire_owned()).await.ok()?.ok(),
-        }
+    /// Waits for a place among those that read.
+    async fn place(&self) -> Result<OwnedSemaphorePermit> {
+        let mut free = pin!(Arc::clone(&self.free).acquire_owned());
+        let place = match tokio::time::timeout(PATIENCE, &mut free).await {
+            Ok(place) => place,
+            Err(_) => tokio::select! {
+                place = free => place,
+                place = Arc::clone(&self.more).acquire_owned() => place,
+            },
+        };
+        place.map_err(|_| StoreError::Closed)
     }
 
     fn take(&self) -> Result<Guarded, Fault> {
@@ -66,20 +81,33 @@ impl Readers {
         }
     }
 
-    fn read(&self, run: &Run) -> Result<Erased> {
+    fn read(&self, run: &Run, is_left: &Arc<AtomicBool>) -> Result<Erased> {
         self.identity.check()?;
         let read = || {
-            let conn = self.take()?;
+            let mut conn = self.take()?;
+            let is_left = Arc::clone(is_left);
+            conn.progress_handler(LOOK_EVERY, Some(move || is_left.load(Ordering::Relaxed)))?;
             // One transaction, so that everything read is of one moment.
             let tx = conn.unchecked_transaction()?;
             let value = run(&tx);
             self.view.check()?;
             let value = value?;
             drop(tx);
+            conn.progress_handler(0, None::<fn() -> bool>)?;
             self.give_back(conn);
             Ok(value)
         };
         read().map_err(|fault: Fault| fault.into_store_error(&self.path))
+    }
+}
+
+/// Says that the caller no longer waits, once it is dropped: what is read for them is interrupted.
+#[derive(Default)]
+struct Leaves(Arc<AtomicBool>);
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -106,14 +134,59 @@ async fn restored<T: 'static>(readers: Option<&Readers>, writer: &Writer, run: R
 async fn read_erased(readers: Option<&Readers>, writer: &Writer, run: Run) -> Result<Erased> {
     match readers {
         Some(readers) => {
-            let (place, readers) = (readers.place().await, readers.clone());
+            let (place, readers) = (readers.place().await?, readers.clone());
+            let left = Leaves::default();
+            let is_left = Arc::clone(&left.0);
             let task = tokio::task::spawn_blocking(move || {
-                let read = readers.read(&run);
+                let read = readers.read(&run, &is_left);
                 drop(place);
                 read
             });
-            task.await.map_err(|_| StoreError::Closed)?
+            let read = task.await.map_err(|_| StoreError::Closed)?;
+            drop(left);
+            read
         }
         None => writer.call(None, DuringCopy::Allowed, move |batch| run(batch.connection())).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::location::Options;
+    use crate::sqlite::SqliteStore;
+
+    /// Never ends by itself.
+    const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn reads_are_bounded_and_end_when_their_callers_leave() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store =
+            SqliteStore::open(&folder.path().join("redrive.db"), Options { create: true, ..Options::default() });
+        let store = Arc::new(store.expect("opened"));
+        let (begun, begins) = mpsc::channel();
+        let endless = || {
+            let (store, begun) = (Arc::clone(&store), begun.clone());
+            tokio::spawn(async move {
+                store
+                    .read(move |conn| {
+                        begun.send(()).expect("somebody waits");
+                        Ok(conn.query_row(ENDLESS, [], |row| row.get::<_, i64>(0))?)
+                    })
+                    .await
+            })
+        };
+        let callers: Vec<_> = (0..KEPT_MAX + MORE_MAX + 10).map(|_| endless()).collect();
+        for _ in 0..KEPT_MAX + MORE_MAX {
+            begins.recv().expect("it begins");
+        }
+        let beyond = begins.recv_timeout(PATIENCE * 10);
+        assert!(beyond.is_err(), "no more read at once");
+        callers.iter().for_each(tokio::task::JoinHandle::abort);
+        let one = store.read(|conn| Ok(conn.query_row("SELECT 1", [], |row| row.get::<_, i64>(0))?));
+        assert_eq!(one.await.expect("there is a place again"), 1);
     }
 }

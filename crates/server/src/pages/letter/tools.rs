@@ -56,7 +56,7 @@ pub async fn log(State(app): State<App>, visitor: Visitor, Named(named): Named<J
     visitor.caller.check_payloads()?;
     let vault = app.vault().ok_or_else(|| ApiError::senseless("this server has no vault"))?;
     let sizes = letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
-    let _room = app.room(sizes.map(|payload| payload.size_bytes).sum())?;
+    let _room = app.bodies().take(sizes.map(|payload| payload.size_bytes).sum())?;
     let bodies = logged_bodies(vault, &letter).await?;
     let setting = app.setting();
     let mut requests = requests(&setting);

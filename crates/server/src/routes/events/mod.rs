@@ -14,6 +14,7 @@ use redrive_core::time::Timestamp;
 
 use crate::access::Caller;
 use crate::app::App;
+use crate::held::Held;
 use crate::route::Route;
 
 /// How often who hears nothing is told that the connection is there.
@@ -33,12 +34,13 @@ pub fn routes() -> Vec<Route> {
 async fn follow(
     State(app): State<App>,
     caller: Caller,
+    held: Held,
     headers: HeaderMap,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
     // Nothing is kept of hints: who was here before may have missed any.
     let missed = headers.contains_key("last-event-id");
     let changes = app.redrive().store().changes();
-    let hints = unfold(Following { app, caller, changes, missed }, next);
+    let hints = unfold(Following { app, caller, changes, missed, _held: held }, next);
     Sse::new(hints).keep_alive(KeepAlive::new().interval(ALIVE_EVERY))
 }
 
@@ -48,6 +50,8 @@ struct Following {
     caller: Caller,
     changes: Changes,
     missed: bool,
+    /// Their place among the requests of their token.
+    _held: Held,
 }
 
 async fn next(mut following: Following) -> Option<(Result<Event, Infallible>, Following)> {

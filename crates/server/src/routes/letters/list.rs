@@ -1,8 +1,11 @@
 //! `GET /letters`
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
-use redrive::contract::{DeadFilter, ListDead};
+use redrive::contract::{DeadFilter, ListDead, Page};
+use redrive::dead::SearchAsked;
 use redrive_core::dead::{DeadLetter, LetterSort};
 use utoipa::IntoParams;
 
@@ -12,6 +15,9 @@ use crate::app::App;
 use crate::asked::Fields;
 use crate::error::ApiError;
 use crate::page::{List, Listed};
+
+/// How long letters are looked through for a text: the rest is for the next page.
+const SEARCHED_FOR: Duration = Duration::from_secs(1);
 
 /// How letters are listed.
 #[derive(IntoParams)]
@@ -52,8 +58,27 @@ pub async fn read(
 ) -> Result<Listed<DeadLetter>, ApiError> {
     caller.check_each(&asked.pipeline)?;
     let filter = DeadFilter { within: caller.within(), ..asked.dead(app)? };
-    let params = ListDead { filter, sort, limit, cursor, with_failures };
-    let mut page = app.redrive().store().list_dead(params).await?;
+    let mut page = match filter.text.is_some() {
+        true => search(app, SearchAsked { filter, sort, limit, cursor, within: SEARCHED_FOR }, with_failures).await?,
+        false => {
+            let params = ListDead { filter, sort, limit, cursor, with_failures };
+            app.redrive().store().list_dead(params).await?
+        }
+    };
     page.items.iter_mut().for_each(|letter| caller.strip(letter.failures.iter_mut().flatten()));
     Ok(Listed::of(page))
+}
+
+/// A page of letters with a text.
+async fn search(app: &App, asked: SearchAsked, with_failures: bool) -> Result<Page<DeadLetter>, ApiError> {
+    let found = app.redrive().search_letters(asked).await?;
+    let mut items = found.letters;
+    if with_failures {
+        for letter in &mut items {
+            if let Some(whole) = app.redrive().store().get_dead(letter.id).await? {
+                *letter = whole;
+            }
+        }
+    }
+    Ok(Page { items, next: found.next })
 }
