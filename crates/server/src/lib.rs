@@ -12,6 +12,7 @@
 //! - `shown`: what came of a form and stands nowhere else, for a moment
 //! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
 //! - `runs`: pipelines as a worker that lives elsewhere has them
+//! - `read_on`: what is left of a body that was refused
 //! - [`error`]: the one form in which mistakes are told
 //! - `pages`: the dashboard, one folder or file per page; [`look`]: how things look on all of them, and in the report
 //! - [`openapi`]: the document, made of the routes; `shapes`: how names and ids are written, for it
@@ -36,6 +37,7 @@ pub mod openapi;
 mod page;
 mod pages;
 mod places;
+mod read_on;
 mod route;
 mod router;
 pub mod routes;

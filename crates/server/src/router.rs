@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::route::Route;
 use crate::routes;
-use crate::{access, answer, guard, measured, once, pages};
+use crate::{access, answer, guard, measured, once, pages, read_on};
 
 /// Where the API begins.
 pub const BASE: &str = "/api/v1";
@@ -65,6 +65,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), guard::check))
         .layer(from_fn_with_state(app.clone(), measured::measure))
         .layer(from_fn(answer::name_version))
+        .layer(from_fn_with_state(app.clone(), read_on::read_on))
         .with_state(app)
 }
 

@@ -287,3 +287,26 @@ async fn inputs_and_values_have_an_end() {
     assert_eq!(accepted.status, 201, "as many as may come at once");
     assert_eq!(server.get("/letters").await.ok()["items"], json!([]));
 }
+
+/// As many clients do: all of the body first, then the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_bodies_are_read_on_so_that_the_answer_is_heard() {
+    let server = Running::start().await;
+    server.token("ops", redrive_core::tokens::Role::Admin, &[]).await;
+    let server = server.restart().await;
+    let body = vec![b'1'; 20 << 20];
+    let secret = server.token("other", redrive_core::tokens::Role::Admin, &[]).await;
+    for (token, status) in [("wrong", "401"), (secret.as_str(), "413")] {
+        let head = format!(
+            "POST /api/v1/jobs HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            server.address,
+            body.len()
+        );
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        stream.write_all(&body).await.expect("all of it is taken");
+        let told = until_end(&mut stream).await;
+        assert!(told.starts_with(&format!("HTTP/1.1 {status}")), "{told}");
+    }
+}
