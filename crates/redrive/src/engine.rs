@@ -155,8 +155,8 @@ impl Redrive {
 
     /// A job for an input, with a fresh id; its key and target are the input's own.
     pub fn new_job(&self, input: Input) -> NewJob {
-        let now = self.now();
-        NewJob::from_input(JobId::new(now, self.chance.bits()), input, now)
+        let (at, bits) = self.new_id();
+        NewJob::from_input(JobId::new(at, bits), input, self.now())
     }
 
     /// Accepts jobs, each from a JSON object. Answered when they are on disk.
@@ -184,7 +184,7 @@ impl Redrive {
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
         check_keys(&jobs)?;
-        let params = EnqueueJobs { pipeline: pipeline.clone(), jobs, queued_max, now: self.now() };
+        let params = EnqueueJobs { pipeline: pipeline.clone(), jobs: jobs.into(), queued_max, now: self.now() };
         Ok(self.store.enqueue(params).await?)
     }
 

@@ -51,7 +51,7 @@
 
 mod activity;
 pub mod alerts;
-mod answers;
+pub mod answers;
 pub mod backup;
 pub mod breakers;
 pub mod causes;

@@ -5,6 +5,7 @@ use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::rounds::next_name;
 use redrive_store::contract::{BeginRound, ListRounds, RoundView};
 
+use crate::answers::first_begun_at;
 use crate::engine::Redrive;
 use crate::error::Error;
 
@@ -22,8 +23,15 @@ impl Redrive {
 
     /// Begins a round of a pipeline, and says its name: nobody else who begins one gets the same.
     pub async fn begin_round(&self, pipeline: &PipelineName, by: &Actor) -> Result<RoundName, Error> {
+        let (now, is_again) = first_begun_at().unwrap_or_else(|| (self.now(), false));
+        if is_again {
+            let known = self.rounds(Some(pipeline), u32::MAX).await?;
+            if let Some(begun) = known.into_iter().find(|round| round.begun_at == now) {
+                return Ok(begun.round);
+            }
+        }
         loop {
-            let (pipeline, now) = (pipeline.clone(), self.now());
+            let pipeline = pipeline.clone();
             let round = self.next_round(&pipeline).await?;
             if self.store.begin_round(BeginRound { pipeline, round: round.clone(), by: by.clone(), now }).await? {
                 return Ok(round);

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use redrive_core::breakers::BreakerView;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::Pause;
 use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::Presence;
-use redrive_store::contract::{AlertView, BreakerView, ListReplays, ReplayView, SinkView, WorkerView};
+use redrive_store::contract::{AlertView, ListReplays, ReplayView, SinkView, WorkerView};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Redrive;

@@ -16,6 +16,7 @@ use redrive_core::tokens::{PipelinePattern, Role, Token, TokenHash};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::held::Held;
 use crate::measured::Who;
 
 /// Actor name recorded for requests while the store has no token.
@@ -180,16 +181,19 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
         Ok(caller) => return ApiError::needs_role(role, caller.role()).into_response(),
         Err(error) => return error.into_response(),
     };
-    let _place = match app.enter(caller.name()) {
-        Ok(place) => place,
+    let held = Held::default();
+    match app.enter(caller.name()) {
+        Ok(place) => held.keep(place),
         Err(error) => return error.into_response(),
-    };
+    }
     if let Some(token) = &caller.token {
         app.note_used(&token.name);
     }
     let who = Who(caller.name().to_owned());
     request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(held.clone());
     let mut response = next.run(request).await;
+    drop(held);
     response.extensions_mut().insert(who);
     response
 }

@@ -34,6 +34,9 @@ const IN_FLIGHT_MAX: usize = 256;
 /// After how much silence a page takes what it shows for stale, unless something else is said.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// How often a server that stops checks whether requests with keys have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// Pipelines that are remembered though no configuration has them.
 const PIPELINES_KEPT: usize = 1_000;
 
@@ -154,6 +157,7 @@ impl App {
         // Who asks is told soon that the store does not answer, whoever works here.
         let redrive = redrive.answering();
         let (vault, now) = (setting.vault(&redrive)?, redrive.now());
+        redrive.alerts().replace(Some(setting.watched_by_server()));
         Ok(Self(Arc::new(Shared {
             redrive,
             setting: RwLock::new((Arc::new(setting), now)),
@@ -197,7 +201,7 @@ impl App {
         for name in next.config.pipeline.keys() {
             next.served_pipeline(name.clone(), self.vault()).map_err(|error| error.to_string())?;
         }
-        self.redrive().alerts().replace(next.watched_by_workers());
+        self.redrive().alerts().replace(Some(next.watched_by_server()));
         *self.0.setting.write().unwrap_or_else(PoisonError::into_inner) = (Arc::new(next), self.redrive().now());
         // After that: who makes a pipeline of the former one meanwhile has put it here by then.
         lock(&self.0.pipelines).clear();
@@ -349,6 +353,13 @@ impl App {
         let pieces = u32::try_from(bytes.div_ceil(BODY_PIECE)).unwrap_or(u32::MAX);
         let full = |_| ApiError::too_many("the server is busy with other large requests");
         Arc::clone(&self.0.bodies).try_acquire_many_owned(pieces).map_err(full)
+    }
+
+    /// Waits until all requests with keys have ended.
+    pub async fn all_done(&self) {
+        while lock(&self.0.under_way).values().any(|turn| Arc::strong_count(turn) > 1) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Waits until no other request with this key is under way.

@@ -5,12 +5,14 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use redrive::answers::KeyedRequest;
 use redrive::contract::KeptAnswer;
 
 use crate::access::Caller;
 use crate::app::App;
 use crate::asked::whole;
 use crate::error::ApiError;
+use crate::held::Held;
 
 /// The header with the key.
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -51,24 +53,43 @@ async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next)
     let mut hasher = blake3::Hasher::new();
     hasher.update(parts.uri.to_string().as_bytes()).update(b"\n").update(&body);
     let asked = hasher.finalize().to_hex().to_string();
-    let _turn = app.alone(who, key).await;
-    if let Some(kept) = app.redrive().find_answer(who, key).await? {
-        return again(kept, &asked);
-    }
-    // Who reads it again takes the same room.
-    drop(room);
-    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    let (parts, body) = response.into_parts();
-    // It was made in memory: there is no more of it than there was.
-    let body: Bytes = to_bytes(body, usize::MAX)
-        .await
-        .map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the answer was lost"))?;
-    // What failed, or is to come again later, may be done yet.
-    if parts.status.is_success() {
-        let answer = KeptAnswer { request: asked, status: parts.status.as_u16(), body: body.to_vec() };
-        app.redrive().keep_answer(who, key, answer).await?;
-    }
-    Ok(Response::from_parts(parts, Body::from(body)))
+    let (app, who, key) = (app.clone(), who.to_owned(), key.to_owned());
+    let held = parts.extensions.get().cloned().unwrap_or_default();
+    // A client that disconnects does not cancel the request: its response is recorded for when the client sends it again.
+    uncancelled(held, async move {
+        let _turn = app.alone(&who, &key).await;
+        let keyed = match app.redrive().begin_request(&who, &key, &asked).await? {
+            KeyedRequest::Answered(kept) => return again(kept, &asked),
+            KeyedRequest::Open(keyed) => keyed,
+        };
+        // Who reads it again takes the same room.
+        drop(room);
+        let response = keyed.run(next.run(Request::from_parts(parts, Body::from(body)))).await;
+        let (parts, body) = response.into_parts();
+        // It was made in memory: there is no more of it than there was.
+        let body: Bytes = to_bytes(body, usize::MAX)
+            .await
+            .map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the answer was lost"))?;
+        // What failed, or is to come again later, may be done yet.
+        if parts.status.is_success() {
+            let answer = KeptAnswer { request: asked, status: parts.status.as_u16(), body: body.to_vec() };
+            app.redrive().keep_answer(&who, &key, answer).await?;
+        }
+        Ok(Response::from_parts(parts, Body::from(body)))
+    })
+    .await?
+}
+
+/// Runs `work` in a task that a disconnect does not cancel. The task keeps what the request holds until it ends.
+pub async fn uncancelled<T: Send + 'static>(
+    held: Held,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, ApiError> {
+    let running = tokio::spawn(async move {
+        let _held = held;
+        work.await
+    });
+    running.await.map_err(|error| redrive::Error::Internal(error.to_string()).into())
 }
 
 fn again(kept: KeptAnswer, asked: &str) -> Result<Response, ApiError> {

@@ -158,6 +158,10 @@ impl Server {
         if tokio::time::timeout(DRAIN_WITHIN, under_way.shutdown()).await.is_err() {
             tracing::warn!("some requests took too long and were cut off");
         }
+        // Requests whose clients have disconnected may still run.
+        if tokio::time::timeout(DRAIN_WITHIN, app.all_done()).await.is_err() {
+            tracing::warn!("some requests of disconnected clients took too long and were cut off");
+        }
         if tokio::time::timeout(TRIES_END_WITHIN, app.trying().all_ended()).await.is_err() {
             tracing::warn!("some tries took too long to stop and were cut off");
         }

@@ -288,7 +288,7 @@ decorate! {
         forget_sessions(before: Timestamp, limit: u32) -> bool;
     }
     AnswerStore {
-        find_answer(params: FindAnswer) -> Option<KeptAnswer>;
+        begin_request(params: BeginRequest) -> BegunRequest;
         keep_answer(params: KeepAnswer) -> ();
         forget_answers(before: Timestamp, limit: u32) -> bool;
     }

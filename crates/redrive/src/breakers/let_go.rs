@@ -1,7 +1,8 @@
 //! How many tasks go on when the breaker of a target is closed: those of replays that are paused wait for these.
 
+use redrive_core::breakers::BreakerView;
 use redrive_core::replays::ReplayState;
-use redrive_store::contract::{BreakerView, ListReplays, ReplayView};
+use redrive_store::contract::{ListReplays, ReplayView};
 
 use crate::engine::Redrive;
 use crate::error::Error;

@@ -1,11 +1,12 @@
 //! The keys of sinks, who is told of alerts. They come from this file and from nowhere else, and their addresses are secrets:
 //! nothing here prints them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use redrive_core::alerts::{RuleBook, Rules};
 use redrive_core::secrets::Secrets;
 use serde::Deserialize;
 
@@ -159,6 +160,17 @@ impl Setting {
     /// What workers watch: nothing, if the file says nothing about alerts.
     pub fn watched_by_workers(&self) -> Option<Watching> {
         self.config.alerts.is_some().then(|| self.watching())
+    }
+
+    /// What a server watches: if the file says nothing about alerts, only pipelines that programs report and no file defines, by the
+    /// defaults.
+    pub fn watched_by_server(&self) -> Watching {
+        self.watched_by_workers().unwrap_or_else(|| {
+            let all = Rules { replay: false, disk: None, ..Rules::default() };
+            // Files are known by digits: none is known by this.
+            let (judged, file) = (Some(BTreeSet::new()), "server".to_owned());
+            self.watching().with_rules(RuleBook { all, judged, file, ..RuleBook::default() })
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::dead::foreign::{ForeignLetter, Reading};
 use redrive_core::dead::import::{Arrival, Unfit, Way, check, received};
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::jobs::Origin;
+use redrive_core::jobs::{InputLimits, Origin};
 use redrive_core::payloads::PayloadHash;
 use redrive_core::state::JobState;
 use redrive_store::contract::{BroughtLetter, ImportDead};
@@ -149,8 +149,8 @@ impl Redrive {
         let recognised = |Brought { letter, way, tracked }| {
             Some(BroughtLetter { way, tracked, ..BroughtLetter::recognised(received(letter), &rules)? })
         };
-        let letters = fit.filter_map(recognised).collect();
-        let params = ImportDead { letters, by: by.clone(), now };
+        let letters: Vec<_> = fit.filter_map(recognised).collect();
+        let params = ImportDead { letters: letters.into(), by: by.clone(), now };
         let mut arrivals = self.store.import_dead(params).await?.into_iter();
         let missing = || Error::Internal("the store did not say what became of a letter".to_owned());
         let arrived = |checked: Result<(), Unfit>| match checked {
@@ -165,12 +165,12 @@ impl Redrive {
     pub async fn import_dead_file(
         &self,
         (place, from): (&str, impl Read + Send + 'static),
-        foreign: Option<Reading>,
+        (foreign, limits): (Option<Reading>, InputLimits),
         by: &Actor,
         mut note: impl FnMut(ImportNote),
     ) -> Result<Imported, Error> {
         let mut imported = Imported::default();
-        let reader = Reader { foreign, now: self.now() };
+        let reader = Reader { foreign, limits, now: self.now() };
         let mut batches = Batches::read(place, from);
         while let Some(batch) = batches.next().await? {
             let letters = batch.into_iter().map(|(line, written)| (line, understood(&reader, written))).collect();
@@ -183,11 +183,11 @@ impl Redrive {
     pub async fn import_brought(
         &self,
         batch: Vec<WrittenLetter>,
-        foreign: Option<Reading>,
+        (foreign, limits): (Option<Reading>, InputLimits),
         (by, may, sees_all): (&Actor, impl Fn(&PipelineName) -> bool, bool),
         mut note: impl FnMut(ImportNote),
     ) -> Result<Imported, Error> {
-        let (mut imported, reader) = (Imported::default(), Reader { foreign, now: self.now() });
+        let (mut imported, reader) = (Imported::default(), Reader { foreign, limits, now: self.now() });
         let read = |(line, written)| {
             let letter = understood(&reader, written).and_then(|brought| from_network(brought, &may));
             (line, letter)
@@ -233,16 +233,21 @@ impl Redrive {
         imported: &mut Imported,
         note: &mut impl FnMut(ImportNote),
     ) -> Result<(), Error> {
-        let fit = batch.iter().filter_map(|(_, line)| line.as_ref().ok());
-        let letters =
-            fit.map(|ForeignLetter { letter, dated, .. }| Brought::imported(letter.clone(), *dated)).collect();
-        let mut arrivals = self.import_letters(letters, by).await?.into_iter();
+        let (mut lines, mut letters) = (Vec::with_capacity(batch.len()), Vec::new());
         for (number, line) in batch {
+            lines.push((
+                number,
+                line.map(|ForeignLetter { letter, dated, masked }| {
+                    let key = letter.key.clone().unwrap_or_default();
+                    letters.push(Brought::imported(letter, dated));
+                    (key, masked)
+                }),
+            ));
+        }
+        let mut arrivals = self.import_letters(letters, by).await?.into_iter();
+        for (number, line) in lines {
             let arrival = match line {
-                Ok(brought) => {
-                    let (key, masked) = (brought.letter.key.unwrap_or_default(), brought.masked);
-                    arrivals.next().map(|arrival| (key, masked, arrival))
-                }
+                Ok((key, masked)) => arrivals.next().map(|arrival| (key, masked, arrival)),
                 Err(why) => {
                     imported.broken += 1;
                     note(ImportNote::Broken { number, why });

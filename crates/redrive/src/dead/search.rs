@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use redrive_core::dead::{DeadLetter, LetterSort};
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::json_bytes;
 use redrive_store::StoreError;
-use redrive_store::contract::{DeadFilter, SearchDead};
+use redrive_store::contract::{DeadFilter, PAGE_BYTES_MAX, SearchDead};
 
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -50,22 +51,24 @@ fn split(cursor: &str) -> Result<(u64, String), Error> {
 }
 
 impl Redrive {
-    /// Looks through dead letters for what a filter says, piece by piece, until as many are found as wanted, all were looked at or the time is over.
+    /// Looks through dead letters for what a filter says, piece by piece, until as many are found as wanted or as fit on a page, all were looked at
+    /// or the time is over.
     pub async fn search_letters(&self, asked: SearchAsked) -> Result<FoundLetters, Error> {
         let begun = Instant::now();
         let (mut looked_at, mut cursor) = match asked.cursor.as_deref().map(split).transpose()? {
             Some((looked_at, cursor)) => (looked_at, Some(cursor)),
             None => (0, None),
         };
-        let (mut letters, mut look_at) = (Vec::new(), FIRST);
+        let (mut letters, mut bytes, mut look_at) = (Vec::new(), 0, FIRST);
         loop {
             let limit = asked.limit.saturating_sub(u32::try_from(letters.len()).unwrap_or(u32::MAX)).max(1);
             let (piece, filter, sort) = (Instant::now(), asked.filter.clone(), asked.sort);
             let found = self.store.search_dead(SearchDead { filter, sort, limit, look_at, cursor }).await?;
+            bytes += found.letters.iter().map(json_bytes).sum::<u64>();
             letters.extend(found.letters);
             (looked_at, cursor) = (looked_at.saturating_add(found.looked_at), found.next);
             let left = asked.within.saturating_sub(begun.elapsed());
-            if cursor.is_none() || letters.len() >= asked.limit as usize || left.is_zero() {
+            if cursor.is_none() || letters.len() >= asked.limit as usize || bytes > PAGE_BYTES_MAX || left.is_zero() {
                 break;
             }
             look_at = next_piece(look_at, piece.elapsed(), left);

@@ -31,6 +31,7 @@ use redrive_store::contract::{OpenReplay, ReplayView, Selection, SurveyLetters};
 
 pub use self::ask::{AskedReplay, StartedReplay};
 pub use self::choose::{can_use_saved, describe, wish};
+pub(crate) use self::draft::rules_of;
 pub use self::draft::{CHECKED_MAX, Draft, Drafted, GoodCheck, WrongDraft, draftable, drafted};
 pub use self::elsewhere::{EndedTry, LetterInTry, OpenedTry, TryVerdict};
 pub use self::error::ReplayError;
@@ -86,11 +87,13 @@ impl Redrive {
 
     /// The same, of which it is known what it would send.
     async fn start_planned(&self, new: NewReplay, plan: ReplayPlan) -> Result<(Option<ReplayId>, ReplayPlan), Error> {
-        if plan.included == 0 {
+        let (at, bits) = self.new_id();
+        let id = ReplayId::new(at, bits);
+        // If the request runs again, its letters are in its replay already.
+        if plan.included == 0 && self.store.get_replay(id).await?.is_none() {
             return Ok((None, plan));
         }
         let pipelines = plan.pipelines.keys().cloned().collect();
-        let id = ReplayId::new(self.now(), self.chance.bits());
         let Some(replay) = self.open_replay(id, new, pipelines).await? else {
             return Ok((None, ReplayPlan { included: 0, saved: 0, anew: 0, ..plan }));
         };

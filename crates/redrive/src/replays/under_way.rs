@@ -79,15 +79,15 @@ impl Redrive {
         new: &NewTry,
         known: &Tried,
     ) -> Result<Option<TryId>, Error> {
-        let now = self.now();
+        let (at, bits) = self.new_id();
         let open = OpenTry {
-            id: TryId::new(now, self.chance.bits()),
+            id: TryId::new(at, bits),
             by: new.by.clone(),
             selection: new.selection.clone(),
             edits: new.edits.clone(),
             tried_with,
             outcome: serde_json::to_value(known).map_err(|error| Error::Internal(error.to_string()))?,
-            now,
+            now: self.now(),
         };
         let id = open.id;
         match self.store.open_try(open).await {

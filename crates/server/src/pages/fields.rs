@@ -4,6 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
+use redrive::answers::KeyedRequest;
 use redrive::contract::KeptAnswer;
 
 use super::mended::mended;
@@ -83,12 +84,15 @@ where
     let path = visitor.here.split('?').next().unwrap_or_default();
     let (who, key) = (visitor.caller.name(), format!("form {path} {key}"));
     let _turn = app.alone(who, &key).await;
-    if let Some(kept) = app.redrive().find_answer(who, &key).await? {
-        return Ok(Redirect::to(&String::from_utf8_lossy(&kept.body)).into_response());
-    }
-    match act().await.map_err(|problem| mended(visitor, fields, problem).seen_by(visitor))? {
+    let request = format!("{}?{}", visitor.here, blake3::hash(fields.to_text().as_bytes()).to_hex());
+    let keyed = match app.redrive().begin_request(who, &key, &request).await? {
+        KeyedRequest::Answered(kept) => {
+            return Ok(Redirect::to(&String::from_utf8_lossy(&kept.body)).into_response());
+        }
+        KeyedRequest::Open(keyed) => keyed,
+    };
+    match keyed.run(act()).await.map_err(|problem| mended(visitor, fields, problem).seen_by(visitor))? {
         Done::At(address) => {
-            let request = format!("{}?{}", visitor.here, blake3::hash(fields.to_text().as_bytes()).to_hex());
             let answer = KeptAnswer { request, status: 303, body: address.clone().into_bytes() };
             app.redrive().keep_answer(who, &key, answer).await?;
             Ok(Redirect::to(&address).into_response())

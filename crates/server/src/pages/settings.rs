@@ -150,6 +150,7 @@ pub async fn ask(
     let command = about("redrive token revoke", named.as_str(), "");
     let question = Question {
         title: &title,
+        about: html! { li { "token " (named) } },
         effect,
         action: &action,
         fields: html! {},

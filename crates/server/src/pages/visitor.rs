@@ -18,6 +18,8 @@ use super::{login, settings};
 use crate::access::{Caller, identify_visitor};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::held::Held;
+use crate::once::uncancelled;
 
 /// What the secret is turned into a form's token with.
 const FORMS: &str = "redrive 2026-11 tokens of forms";
@@ -103,15 +105,24 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
     let (Some(caller), Some(secret)) = (caller, secret.as_deref()) else {
         return sign_in(&app, secret.as_deref(), &here, request).await;
     };
-    let _place = match app.enter(caller.name()) {
-        Ok(place) => place,
+    let held = Held::default();
+    match app.enter(caller.name()) {
+        Ok(place) => held.keep(place),
         Err(error) => return Problem::from(error).into_response(),
-    };
+    }
     let is_form = request.method() == Method::POST;
     let parts = request.headers().get(PARTS).filter(|_| !is_form).and_then(|parts| parts.to_str().ok()).map(Arc::from);
     let visitor = Visitor { caller, here, is_form, parts, secret: secret.into() };
     let response = match checked(visitor.clone(), role, request).await {
-        Ok(request) => next.run(request).await,
+        // A disconnect does not cancel a form.
+        Ok(request) if is_form => match uncancelled(held, next.run(request)).await {
+            Ok(response) => response,
+            Err(error) => Problem::from(error).into_response(),
+        },
+        Ok(request) => {
+            let _held = held;
+            next.run(request).await
+        }
         Err(problem) => problem.into_response(),
     };
     problem::framed(&app, &visitor, response).await

@@ -42,6 +42,13 @@ impl<'a> Browser<'a> {
         Self { server, cookie: Mutex::new(Some(String::new())) }
     }
 
+    /// Somebody who was here before this server began anew, with the cookie of then. Its name has the port.
+    pub fn with_cookie(server: &'a Running, cookie: &str) -> Self {
+        let (_, secret) = cookie.split_once('=').expect("a name and a secret");
+        let cookie = format!("redrive-{}={secret}", server.address.port());
+        Self { server, cookie: Mutex::new(Some(cookie)) }
+    }
+
     /// Somebody who signed in with a token.
     pub async fn signed_in(server: &'a Running, token: &str) -> Self {
         let browser = Self::new(server);

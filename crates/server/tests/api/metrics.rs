@@ -202,6 +202,43 @@ fn the_dashboard_and_the_alert_rules_name_what_there_is() {
     promtool(&["check", "rules", file.to_str().expect("a path")], "");
 }
 
+/// Both windows: a burst within a quarter of an hour, and a pipeline with 288 tasks a day of which one in a hundred dies.
+#[test]
+fn the_alert_rules_fire_for_a_burst_and_for_a_slow_loss() {
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/prometheus/redrive-alerts.yml");
+    let pipeline = |name: &str, died: &str, done: &str| {
+        let series = |family: &str, values: &str| json!({ "series": format!("redrive_{family}{{pipeline=\"{name}\"}}"), "values": values });
+        [series("jobs_died_total", died), series("jobs_done_total", done), series("letters_recovered_total", "0x600")]
+    };
+    // A value every five minutes.
+    let input = [
+        pipeline("burst", "0x390 6x10 12x10 18x10", "0+100x600"),
+        pipeline("slow", "0x95 1x95 2x95 3x95 4x95 5x95", "0+1x600"),
+        pipeline("well", "0x95 1x190 2x190 3x90", "0+1x600"),
+    ];
+    let expect = |name: &str, pipelines: &[(&str, &str)]| {
+        let fires = |(pipeline, summary): &(&str, &str)| {
+            let labels = json!({ "severity": "ticket", "pipeline": pipeline });
+            json!({ "exp_labels": labels, "exp_annotations": { "summary": summary } })
+        };
+        let alerts: Vec<_> = pipelines.iter().map(fires).collect();
+        json!({ "eval_time": "1965m", "alertname": name, "exp_alerts": alerts })
+    };
+    let test = json!({
+        "interval": "5m",
+        "input_series": input.concat(),
+        "alert_rule_test": [
+            expect("RedriveTasksDie", &[("burst", "More than 0.5 % of the tasks of burst die")]),
+            expect("RedriveTasksDieSlowly", &[("slow", "More than 0.5 % of the tasks of slow died within a day")]),
+        ],
+    });
+    let tests = json!({ "rule_files": [rules], "evaluation_interval": "1m", "tests": [test] });
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("tests.yml");
+    std::fs::write(&file, tests.to_string()).expect("written");
+    promtool(&["test", "rules", file.to_str().expect("a path")], "");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn leasing_and_settling_many_jobs_takes_few_calls_to_the_store() {
     let server = Running::start().await;

@@ -1,15 +1,17 @@
 //! `Idempotency-Key`.
 
-use serde_json::json;
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
 
-use crate::running::Running;
+use crate::browsing::{Browser, Form};
+use crate::running::{Answer, Running};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_sent_again_with_its_key_is_done_once() {
     let server = Running::start().await;
     let body = json!({ "pipeline": "shop", "jobs": [{ "input": { "n": 1 } }] });
-    let send =
-        async |body: serde_json::Value| server.ask_as(None, "POST /jobs", &["idempotency-key: abc"], Some(body)).await;
+    let send = async |body: Value| server.ask_as(None, "POST /jobs", &["idempotency-key: abc"], Some(body)).await;
     let (first, second) = tokio::join!(send(body.clone()), send(body.clone()));
     assert_eq!((first.status, second.status), (201, 201));
     assert_eq!(first.body, second.body, "also at the same time");
@@ -56,9 +58,8 @@ fn all_that_is_done_may_have_a_key() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn all_that_is_made_is_made_once_under_a_key() {
-    let server = Running::start().await;
+/// What makes something: a path, a body, and the list that has one more of it then.
+async fn makers(server: &Running) -> Vec<(String, Value, &'static str)> {
     let payload = json!({ "text": "<html>" });
     let tried = json!({ "pipeline": "shop", "input": { "n": 1 }, "message": "no", "payload": payload });
     let tried = server.post("/letters", tried).await.ok()["letters"][0]["id"].clone();
@@ -67,23 +68,115 @@ async fn all_that_is_made_is_made_once_under_a_key() {
     // Neither an id nor a time of death tells these letters apart: the key alone does.
     let letter = json!({ "pipeline": "shop", "input": { "n": 3 }, "message": "no" });
     let cause = server.get("/causes").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
-    let note = format!("/causes/{cause}/changes");
-    for (path, body, list) in [
-        ("/jobs", json!({ "pipeline": "shop", "jobs": [{ "input": { "n": 4 } }] }), "/jobs"),
-        ("/letters", letter, "/letters"),
-        ("/rounds", json!({ "pipeline": "shop" }), "/rounds"),
-        ("/tries", json!({ "letters": { "ids": [tried] } }), "/tries"),
-        ("/replays", json!({ "letters": { "ids": [sent] } }), "/replays"),
-        ("/outcomes", json!({ "client": "c", "seq": 1, "counts": counts }), "/reports"),
-        (&note, json!({ "verb": "note", "text": "seen" }), "/activity"),
-    ] {
-        let key = format!("idempotency-key: {path}");
-        let send = async || server.ask_as(None, &format!("POST {path}"), &[&key], Some(body.clone())).await;
-        let first = send().await;
+    vec![
+        ("/jobs".to_owned(), json!({ "pipeline": "shop", "jobs": [{ "input": { "n": 4 } }] }), "/jobs"),
+        ("/letters".to_owned(), letter, "/letters"),
+        ("/rounds".to_owned(), json!({ "pipeline": "shop" }), "/rounds"),
+        ("/tries".to_owned(), json!({ "letters": { "ids": [tried] } }), "/tries"),
+        ("/replays".to_owned(), json!({ "letters": { "ids": [sent] } }), "/replays"),
+        ("/outcomes".to_owned(), json!({ "client": "c", "seq": 1, "counts": counts }), "/reports"),
+        (format!("/causes/{cause}/changes"), json!({ "verb": "note", "text": "seen" }), "/activity"),
+    ]
+}
+
+/// The same but what has a number of its own, and is in no list.
+async fn listed(server: &Running) -> Vec<(String, Value, &'static str)> {
+    makers(server).await.into_iter().filter(|(path, ..)| path != "/outcomes").collect()
+}
+
+async fn send(server: &Running, path: &str, body: &Value) -> Answer {
+    let key = format!("idempotency-key: {path}");
+    server.ask_as(None, &format!("POST {path}"), &[&key], Some(body.clone())).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_that_is_made_is_made_once_under_a_key() {
+    let server = Running::start().await;
+    for (path, body, list) in makers(&server).await {
+        let first = send(&server, &path, &body).await;
         assert!((200..300).contains(&first.status), "{path}: {first:?}");
-        let (before, again) = (server.get(list).await.ok(), send().await);
+        let (before, again) = (server.get(list).await.ok(), send(&server, &path, &body).await);
         assert_eq!((again.header("idempotency-replayed"), &again.body), (Some("true"), &first.body), "{path}");
-        let many = |list: &serde_json::Value| list["items"].as_array().map(Vec::len);
+        let many = |list: &Value| list["items"].as_array().map(Vec::len);
         assert_eq!(many(&before), many(&server.get(list).await.ok()), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_client_left_is_done_and_its_answer_kept() {
+    let server = Running::start().await;
+    for (path, body, list) in listed(&server).await {
+        let request = Request::post(format!("/api/v1{path}"))
+            .header("host", server.address.to_string())
+            .header("content-type", "application/json")
+            .header("idempotency-key", &path)
+            .body(Body::from(body.to_string()))
+            .expect("a request");
+        let before = known(&server, list).await;
+        server.leave(request).await;
+        let again = send(&server, &path, &body).await;
+        again.ok();
+        assert_eq!(again.header("idempotency-replayed"), Some("true"), "{path}");
+        assert_eq!(known(&server, list).await, before + 1, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_server_did_is_not_done_again_under_its_key() {
+    let mut server = Running::start().await;
+    for (path, body, list) in listed(&server).await {
+        let before = known(&server, list).await;
+        // It ends before the answer is kept.
+        server.refuse(&["keep_answer"]);
+        assert_eq!(send(&server, &path, &body).await.status, 503, "{path}");
+        let done = server.get(list).await.ok();
+        server = server.restart().await;
+        let again = send(&server, &path, &body).await;
+        again.ok();
+        assert_eq!(again.header("idempotency-replayed"), None, "{path}");
+        assert_eq!(known(&server, list).await, before + 1, "{path}");
+        let ids = |list: &Value| list["items"].as_array().expect("items").iter().map(|one| one["id"].clone()).collect();
+        let [then, now]: [Vec<Value>; 2] = [ids(&done), ids(&server.get(list).await.ok())];
+        assert_eq!(then, now, "{path}");
+    }
+    server.audit().await;
+}
+
+/// How many a list has.
+async fn known(server: &Running, list: &str) -> usize {
+    server.get(list).await.ok()["items"].as_array().map_or(0, Vec::len)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_whose_client_left_and_one_of_a_killed_server_are_done_once() {
+    let mut server = Running::start().await;
+    server.report("shop", json!({ "n": 1 }), "no").await;
+    let cause = server.get("/causes").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
+    let action = format!("/causes/{cause}/change");
+    for (round, is_killed) in [false, true].into_iter().enumerate() {
+        let browser = Browser::new(&server);
+        let form = Form::of(&browser.page(&format!("{action}?verb=note")).await, &action);
+        // No version tells that the cause was changed meanwhile: the key alone does.
+        let filled = [("verb", "note"), ("text", "seen"), ("version", "")];
+        let cookie = browser.cookie().expect("a cookie");
+        if is_killed {
+            server.refuse(&["keep_answer"]);
+            assert_eq!(browser.post(&form, &filled).await.status, 503);
+            server = server.restart().await;
+        } else {
+            let hidden = form.hidden.iter().filter(|(name, _)| name != "verb" && name != "version").cloned();
+            let fields = hidden.chain(filled.map(|(name, value)| (name.to_owned(), value.to_owned())));
+            let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+            let request = Request::post(&action)
+                .header("host", server.address.to_string())
+                .header("origin", format!("http://{}", server.address))
+                .header("cookie", cookie.clone())
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body(Body::from(body))
+                .expect("a request");
+            server.leave(request).await;
+        }
+        Browser::with_cookie(&server, &cookie).post(&form, &filled).await.leads_to();
+        assert_eq!(known(&server, "/activity").await, round + 1, "killed: {is_killed}");
     }
 }

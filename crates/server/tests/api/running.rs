@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::described::assert_described;
-use crate::refusing::Refusing;
+use crate::refusing::{Hold, Refusing};
+use axum::body::Body;
+use axum::http::Request;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
 use redrive::CancellationToken;
 use redrive::Redrive;
 use redrive::chance::SeededChance;
@@ -14,7 +18,7 @@ use redrive::config::{Setting, TokenFile};
 use redrive::tokens::NewToken;
 use redrive_core::actors::{Actor, Via};
 use redrive_core::tokens::Role;
-use redrive_server::{App, Options, Server};
+use redrive_server::{App, Options, Server, router};
 use redrive_store::decorated::Decorated;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -37,6 +41,7 @@ pub fn tools() -> PathBuf {
 /// A server that runs.
 pub struct Running {
     pub redrive: Redrive,
+    app: App,
     pub address: SocketAddr,
     /// The cookie of a browser that came by the one-time link, as it is sent; nothing if the store had a token.
     pub cookie: Option<String>,
@@ -137,7 +142,7 @@ impl Running {
         let address = server.address().expect("an address");
         let stop = CancellationToken::new();
         let ended = Some(tokio::spawn(server.run(stop.clone())));
-        let mut running = Self { redrive, address, cookie: None, stop, ended, refusing, folder };
+        let mut running = Self { redrive, app: app.clone(), address, cookie: None, stop, ended, refusing, folder };
         if let (Some(link), true) = (app.one_time_link().await.expect("made"), is_plain) {
             let head = format!("GET {link} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
             let answer = running.send_raw(head.as_bytes()).await;
@@ -182,6 +187,21 @@ impl Running {
     /// Has the store refuse these verbs from now on, and no others.
     pub fn refuse(&self, verbs: &[&str]) {
         self.refusing.only(verbs);
+    }
+
+    /// Has calls of a verb of the store wait from now on.
+    pub fn hold(&self, verb: &'static str) -> std::sync::Arc<Hold> {
+        self.refusing.hold(verb)
+    }
+
+    /// Sends a request whose client leaves before its answer is kept.
+    pub async fn leave(&self, request: Request<Body>) {
+        let hold = self.hold("keep_answer");
+        let sending = tokio::spawn(TowerToHyperService::new(router(self.app.clone())).call(request));
+        tokio::time::timeout(PATIENCE, hold.arrived()).await.expect("it is done");
+        sending.abort();
+        assert!(sending.await.is_err_and(|error| error.is_cancelled()), "nobody waits for the answer");
+        hold.release();
     }
 
     /// Changes the configuration while the server runs.

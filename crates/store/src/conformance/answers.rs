@@ -1,7 +1,7 @@
 //! What must hold of answers that are kept.
 
 use super::script::{Shared, at};
-use crate::contract::{FindAnswer, KeepAnswer, KeptAnswer};
+use crate::contract::{BeginRequest, BegunRequest, KeepAnswer, KeptAnswer};
 
 fn answer(body: &str) -> KeptAnswer {
     KeptAnswer { request: "hash".to_owned(), status: 201, body: body.as_bytes().to_vec() }
@@ -12,21 +12,32 @@ async fn keep(store: &Shared, (who, key): (&str, &str), body: &str, secs: i64) {
     store.keep_answer(KeepAnswer { who, key, answer, now: at(secs) }).await.expect("kept");
 }
 
-async fn find(store: &Shared, (who, key): (&str, &str), since: i64) -> Option<KeptAnswer> {
-    let (who, key) = (who.to_owned(), key.to_owned());
-    store.find_answer(FindAnswer { who, key, since: at(since) }).await.expect("answered")
+async fn begin(store: &Shared, (who, key): (&str, &str), request: &str, (since, now): (i64, i64)) -> BegunRequest {
+    let (who, key, request) = (who.to_owned(), key.to_owned(), request.to_owned());
+    store.begin_request(BeginRequest { who, key, request, since: at(since), now: at(now) }).await.expect("begun")
 }
 
 /// The first answer to a key stays, for who asked, until it is forgotten.
 pub async fn the_first_answer_stays(store: Shared) {
-    assert_eq!(find(&store, ("ada", "k"), 0).await, None);
+    let begun = |begun_at, answer| BegunRequest { begun_at: at(begun_at), answer };
+    assert_eq!(begin(&store, ("ada", "k"), "hash", (0, 10)).await, begun(10, None));
     keep(&store, ("ada", "k"), "first", 10).await;
     keep(&store, ("ada", "k"), "second", 11).await;
+    begin(&store, ("bob", "k"), "hash", (0, 12)).await;
     keep(&store, ("bob", "k"), "his", 12).await;
-    assert_eq!(find(&store, ("ada", "k"), 10).await, Some(answer("first")));
-    assert_eq!(find(&store, ("bob", "k"), 0).await, Some(answer("his")));
-    assert_eq!(find(&store, ("ada", "k"), 11).await, None, "too old");
-    while store.forget_answers(at(11), 1).await.expect("forgotten") {}
-    assert_eq!(find(&store, ("ada", "k"), 0).await, None);
-    assert!(find(&store, ("bob", "k"), 0).await.is_some());
+    assert_eq!(begin(&store, ("ada", "k"), "other", (10, 13)).await, begun(10, Some(answer("first"))));
+    assert_eq!(begin(&store, ("bob", "k"), "hash", (0, 13)).await, begun(12, Some(answer("his"))));
+    assert_eq!(begin(&store, ("ada", "k"), "hash", (11, 14)).await, begun(14, None), "too old");
+    while store.forget_answers(at(13), 1).await.expect("forgotten") {}
+    assert_eq!(begin(&store, ("bob", "k"), "hash", (0, 15)).await, begun(15, None));
+}
+
+/// A request whose process ended before it was answered is the same one when it is sent again, and leaves its key to another.
+pub async fn a_request_without_an_answer_is_begun_once(store: Shared) {
+    let begun = |begun_at| BegunRequest { begun_at: at(begun_at), answer: None };
+    assert_eq!(begin(&store, ("ada", "k"), "hash", (0, 10)).await, begun(10));
+    assert_eq!(begin(&store, ("ada", "k"), "hash", (0, 20)).await, begun(10));
+    assert_eq!(begin(&store, ("ada", "k"), "other", (0, 30)).await, begun(30));
+    keep(&store, ("ada", "k"), "too late", 31).await;
+    assert_eq!(begin(&store, ("ada", "k"), "other", (0, 40)).await, begun(30), "it was of the first");
 }

@@ -56,7 +56,7 @@ pub async fn keys_belong_to_a_pipeline(store: Shared) {
     enqueue(&store, vec![job(1, json!({"key": "k"}))]).await;
     let other = "other".parse().expect("a name");
     let jobs = vec![job(2, json!({"key": "k"}))];
-    let answer = store.enqueue(EnqueueJobs { pipeline: other, jobs, queued_max: None, now: at(0) }).await;
+    let answer = store.enqueue(EnqueueJobs { pipeline: other, jobs: jobs.into(), queued_max: None, now: at(0) }).await;
     assert!(matches!(answer.expect("accepted")[0], EnqueuedJob::Accepted(_)));
 }
 

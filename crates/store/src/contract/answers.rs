@@ -8,25 +8,39 @@ use crate::error::Result;
 /// Answers, kept for a while.
 #[async_trait]
 pub trait AnswerStore {
-    /// The answer that was kept for a key.
-    async fn find_answer(&self, params: FindAnswer) -> Result<Option<KeptAnswer>>;
+    /// Records the key of a request before anything is done for it. Returns the request that was recorded under the key before, if it
+    /// is not too old: with its answer, or without one if its process ended first. Another request takes the place of one without an answer.
+    async fn begin_request(&self, params: BeginRequest) -> Result<BegunRequest>;
 
-    /// Keeps an answer. One that is kept already stays.
+    /// Keeps the answer to a request that was begun. One that is kept already stays.
     async fn keep_answer(&self, params: KeepAnswer) -> Result<()>;
 
     /// Forgets some of the answers that were kept before a time; says whether there may be more.
     async fn forget_answers(&self, before: Timestamp, limit: u32) -> Result<bool>;
 }
 
-/// Asks for an answer.
+/// A request that is to be done once.
 #[derive(Clone, Debug)]
-pub struct FindAnswer {
+pub struct BeginRequest {
     /// Who asks: keys of others are other keys.
     pub who: String,
     /// The key.
     pub key: String,
-    /// Only one that was kept at or after this time.
+    /// A hash of what is asked.
+    pub request: String,
+    /// What was begun before this time is too old.
     pub since: Timestamp,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A request that was begun, now or before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BegunRequest {
+    /// When it was first begun.
+    pub begun_at: Timestamp,
+    /// Its answer, if it has one.
+    pub answer: Option<KeptAnswer>,
 }
 
 /// Asks for an answer to be kept.

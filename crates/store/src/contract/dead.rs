@@ -1,5 +1,7 @@
 //! Dead letters: looking at them, giving them up, carrying them between stores.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::causes::{CauseId, CauseRules, Print};
@@ -192,8 +194,8 @@ pub struct ExpireDead {
 /// Brings dead letters of another store or program.
 #[derive(Clone, Debug)]
 pub struct ImportDead {
-    /// The letters, checked at the door.
-    pub letters: Vec<BroughtLetter>,
+    /// The letters, checked at the door and shared by the layers that they pass.
+    pub letters: Arc<Vec<BroughtLetter>>,
     /// Who brings them.
     pub by: Actor,
     /// The time.

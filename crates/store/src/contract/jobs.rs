@@ -1,5 +1,7 @@
 //! Jobs: accepting them, looking at them, cancelling them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::failures::{Failure, Reason};
@@ -51,8 +53,8 @@ pub const IDS_MAX: usize = 1_000;
 pub struct EnqueueJobs {
     /// The pipeline they are for.
     pub pipeline: PipelineName,
-    /// The jobs.
-    pub jobs: Vec<NewJob>,
+    /// The jobs, shared by the layers that they pass.
+    pub jobs: Arc<Vec<NewJob>>,
     /// Queued jobs above which the whole batch is refused.
     pub queued_max: Option<u64>,
     /// The time.

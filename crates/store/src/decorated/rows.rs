@@ -46,6 +46,8 @@ impl<T> Rows for BTreeSet<T> {
     }
 }
 
+impl Rows for BegunRequest {}
+
 impl Rows for LeasedJobs {
     fn rows(&self) -> u64 {
         self.jobs.len() as u64

@@ -5,15 +5,15 @@ use redrive_core::time::Timestamp;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::sql::{Bytes, Conn, args};
-use super::{PostgresStore, run};
-use crate::contract::{AnswerStore, FindAnswer, KeepAnswer, KeptAnswer};
+use super::sql::{Bytes, Row, args};
+use super::{PostgresStore, rows, run};
+use crate::contract::{AnswerStore, BeginRequest, BegunRequest, KeepAnswer, KeptAnswer};
 use crate::error::Result;
 
 #[async_trait]
 impl AnswerStore for PostgresStore {
-    async fn find_answer(&self, params: FindAnswer) -> Result<Option<KeptAnswer>> {
-        self.read(params, run!(find)).await
+    async fn begin_request(&self, params: BeginRequest) -> Result<BegunRequest> {
+        self.write_beside(params, run!(begin)).await
     }
 
     async fn keep_answer(&self, params: KeepAnswer) -> Result<()> {
@@ -25,18 +25,25 @@ impl AnswerStore for PostgresStore {
     }
 }
 
-async fn find(conn: &Conn, FindAnswer { who, key, since }: &FindAnswer) -> Result<Option<KeptAnswer>, Fault> {
-    let sql = "SELECT request, status, body FROM answer WHERE who = $1 AND key = $2 AND kept_at >= $3";
-    conn.query_opt(sql, args![who, key, since], |row| {
-        Ok(KeptAnswer { request: row.get(0)?, status: row.get(1)?, body: row.get(2)? })
-    })
-    .await
+async fn begin(batch: &mut Batch, params: &BeginRequest) -> Result<BegunRequest, Fault> {
+    let BeginRequest { who, key, request, since, now } = params;
+    let sql = "INSERT INTO answer (who, key, kept_at, request, status, body) VALUES ($1, $2, $3, $4, 0, '')
+               ON CONFLICT (who, key) DO UPDATE SET kept_at = excluded.kept_at, request = excluded.request, status = 0, body = ''
+               WHERE answer.kept_at < $5 OR (answer.status = 0 AND answer.request <> excluded.request)";
+    batch.conn().execute(sql, args![who, key, now, request, since]).await?;
+    let sql = "SELECT kept_at, request, status, body FROM answer WHERE who = $1 AND key = $2";
+    let row = |row: &Row| {
+        let answer = KeptAnswer { request: row.get(1)?, status: row.get(2)?, body: row.get(3)? };
+        Ok(BegunRequest { begun_at: rows::time(row, 0)?, answer: Some(answer).filter(|answer| answer.status > 0) })
+    };
+    batch.conn().query_one(sql, args![who, key], row).await
 }
 
 async fn keep(batch: &mut Batch, KeepAnswer { who, key, answer, now }: &KeepAnswer) -> Result<(), Fault> {
     let KeptAnswer { request, status, body } = answer;
     let sql = "INSERT INTO answer (who, key, kept_at, request, status, body) VALUES ($1, $2, $3, $4, $5, $6)
-               ON CONFLICT DO NOTHING";
+               ON CONFLICT (who, key) DO UPDATE SET status = excluded.status, body = excluded.body
+               WHERE answer.status = 0 AND answer.request = excluded.request";
     batch.conn().execute(sql, args![who, key, now, request, status, Bytes(body)]).await?;
     Ok(())
 }

@@ -2,18 +2,19 @@
 
 use async_trait::async_trait;
 use redrive_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::params;
 
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
-use crate::contract::{AnswerStore, FindAnswer, KeepAnswer, KeptAnswer};
+use super::rows;
+use crate::contract::{AnswerStore, BeginRequest, BegunRequest, KeepAnswer, KeptAnswer};
 use crate::error::Result;
 
 #[async_trait]
 impl AnswerStore for SqliteStore {
-    async fn find_answer(&self, params: FindAnswer) -> Result<Option<KeptAnswer>> {
-        self.read(move |conn| find(conn, &params)).await
+    async fn begin_request(&self, params: BeginRequest) -> Result<BegunRequest> {
+        self.write(move |batch| begin(batch, &params)).await
     }
 
     async fn keep_answer(&self, params: KeepAnswer) -> Result<()> {
@@ -25,13 +26,21 @@ impl AnswerStore for SqliteStore {
     }
 }
 
-fn find(conn: &Connection, FindAnswer { who, key, since }: &FindAnswer) -> Result<Option<KeptAnswer>, Fault> {
+fn begin(batch: &mut Batch<'_>, params: &BeginRequest) -> Result<BegunRequest, Fault> {
+    let BeginRequest { who, key, request, since, now } = params;
+    batch
+        .statement(
+            "INSERT INTO answer (who, key, kept_at, request, status, body) VALUES (?1, ?2, ?3, ?4, 0, x'')
+             ON CONFLICT DO UPDATE SET kept_at = excluded.kept_at, request = excluded.request, status = 0, body = x''
+             WHERE kept_at < ?5 OR (status = 0 AND request <> excluded.request)",
+        )?
+        .execute(params![who, key, now.as_millis(), request, since.as_millis()])?;
     let mut select =
-        conn.prepare_cached("SELECT request, status, body FROM answer WHERE who = ?1 AND key = ?2 AND kept_at >= ?3")?;
-    let found = select.query_row(params![who, key, since.as_millis()], |row| {
-        Ok(KeptAnswer { request: row.get(0)?, status: row.get(1)?, body: row.get(2)? })
-    });
-    Ok(found.optional()?)
+        batch.statement("SELECT kept_at, request, status, body FROM answer WHERE who = ?1 AND key = ?2")?;
+    Ok(select.query_row(params![who, key], |row| {
+        let answer = KeptAnswer { request: row.get(1)?, status: row.get(2)?, body: row.get(3)? };
+        Ok(BegunRequest { begun_at: rows::time(row, 0)?, answer: Some(answer).filter(|answer| answer.status > 0) })
+    })?)
 }
 
 fn keep(batch: &mut Batch<'_>, KeepAnswer { who, key, answer, now }: &KeepAnswer) -> Result<(), Fault> {
@@ -39,7 +48,8 @@ fn keep(batch: &mut Batch<'_>, KeepAnswer { who, key, answer, now }: &KeepAnswer
     batch
         .statement(
             "INSERT INTO answer (who, key, kept_at, request, status, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT DO NOTHING",
+             ON CONFLICT DO UPDATE SET status = excluded.status, body = excluded.body
+             WHERE status = 0 AND request = excluded.request",
         )?
         .execute(params![who, key, now.as_millis(), request, status, body])?;
     Ok(())

@@ -7,6 +7,7 @@ use redrive_core::counts::{Delta, Event};
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
 use redrive_core::ids::JobId;
+use redrive_core::jobs::json_bytes;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -21,7 +22,7 @@ use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
 use super::{cause_keys, dead_imports, job_cancels, leader, payloads};
 use crate::contract::{
-    DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page, SearchDead, SearchedDead,
+    DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page, Room, SearchDead, SearchedDead,
 };
 use crate::error::Result;
 use crate::lists;
@@ -106,18 +107,26 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
         );
         let mut select = conn.prepare_cached(&sql)?;
         let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
-        found.extend(rows.collect::<RowResult<Vec<_>>>()?);
+        found.extend(Room::fill(rows, bytes)?);
     }
     lists::first_letters(&mut found, |(seq, letter)| (letter.died_at.as_millis(), *seq), (params.sort, limit));
     if params.with_failures {
+        let mut room = Room::default();
         for (_, letter) in &mut found {
             letter.failures = Some(rows::failures(conn, letter.id)?);
+            if !room.take(json_bytes(letter)) {
+                break;
+            }
         }
     }
-    let page = Page::cut(found, params.limit, |(seq, letter)| {
+    let page = Page::fit(found, params.limit, bytes, |(seq, letter)| {
         lists::letter_cursor((letter.died_at.as_millis(), *seq), params.sort)
     });
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
+}
+
+fn bytes((_, letter): &(i64, DeadLetter)) -> u64 {
+    json_bytes(letter)
 }
 
 /// Looks through the next letters: which they are is found by an index, and only in those is the rest looked for.
@@ -144,7 +153,7 @@ fn search(conn: &Connection, params: &SearchDead) -> Result<SearchedDead, Fault>
     );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
-    let found = rows.collect::<RowResult<Vec<_>>>()?;
+    let found = Room::fill(rows, bytes)?;
     Ok(lists::searched(found, &keys, (params.limit.max(1), look_at, params.sort)))
 }
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::breakers::hand_version;
-use redrive::contract::BreakerView;
+use redrive_core::breakers::BreakerView;
 use redrive_core::ids::PipelineName;
 use redrive_core::seen::Version;
 use serde::{Deserialize, Serialize};
