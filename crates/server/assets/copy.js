@@ -1,5 +1,9 @@
 // Copies commands, has them follow what is filled in, sends forms that are a single choice, and says aloud what happens.
-const quoted = (word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'");
+const quoted = (word) => {
+  if (/^[\w./:=@%+,-]+$/.test(word)) return word;
+  if (!/[\p{C}\p{Zl}\p{Zp}\p{DI}]/u.test(word)) return "'" + word.replaceAll("'", "'\\''") + "'";
+  return "$'" + word.replace(/[^\w ./:=@+,()*-]/gu, encodeURIComponent).replace(/['!]/g, escape).replaceAll("%", "\\x") + "'";
+};
 
 async function copy(text) {
   try {
@@ -20,8 +24,8 @@ document.addEventListener("toggle", ({ target }) => {
   const lines = target.matches?.("[data-copies][open]") ? [...target.querySelectorAll("code")] : [];
   for (const line of lines.length > 1 ? lines : []) {
     if (line.nextElementSibling) continue;
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "plainly small", textContent: "Copy" });
-    button.setAttribute("aria-label", `Copy ${line.parentElement.previousElementSibling?.textContent ?? ""}`);
+    const ariaLabel = `Copy ${line.parentElement.previousElementSibling?.textContent ?? ""}`;
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "plainly small", textContent: "Copy", ariaLabel });
     button.dataset.copy = "";
     line.after(button);
   }
@@ -30,19 +34,19 @@ document.addEventListener("toggle", ({ target }) => {
 }, true);
 
 // A field says by its flag how a command says what is in it: an empty flag is a word of its own, a bare one has no value.
-function said(field) {
-  if (["radio", "checkbox"].includes(field.type) && !field.checked) return "";
-  if (field.type === "radio") return field.dataset.bare === undefined ? "" : " " + field.dataset.flag;
-  const tight = ["--ramp", "--refail-max"].includes(field.dataset.flag);
-  const value = tight ? field.value.replaceAll(" ", "") : field.value.trim();
-  if (!value) return "";
-  return (field.dataset.flag && " " + field.dataset.flag) + " " + quoted(value);
+function said({ checked, dataset: { bare, flag }, type, value }) {
+  if (type === "radio") return checked && bare !== undefined ? " " + flag : "";
+  if (type === "checkbox" && !checked) return "";
+  const text = /ramp|refail/.test(flag) ? value.replaceAll(" ", "") : value.trim();
+  const isDashed = text[0] === "-";
+  return text && (flag ? " " + flag + (isDashed ? "=" : " ") : isDashed ? " -- " : " ") + quoted(text);
 }
 
+const last = (a, b) => /^ -- /.test(a) - /^ -- /.test(b);
 document.addEventListener("input", ({ target }) => {
   for (const line of document.querySelectorAll("code[data-line]")) {
     const form = line.closest("form") ?? line.closest("section, main").querySelector("form");
-    if (form && form === target.form) line.textContent = line.dataset.line + [...form.querySelectorAll("[data-flag]")].map(said).join("");
+    if (form && form === target.form) line.textContent = line.dataset.line + [...form.querySelectorAll("[data-flag]")].map(said).sort(last).join("") + (line.dataset.last ?? "");
   }
 });
 

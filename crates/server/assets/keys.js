@@ -38,21 +38,12 @@ function neighbour(step) {
 function help() {
   const known = document.querySelector(".help-box");
   if (known) return known.close();
-  const box = document.createElement("dialog");
-  box.className = "help-box";
-  box.setAttribute("aria-label", "Shortcuts");
-  const list = document.createElement("dl");
-  list.className = "keys";
-  for (const [key, what] of HELP) {
-    const [name, meaning] = [document.createElement("dt"), document.createElement("dd")];
-    name.textContent = key;
-    meaning.textContent = what;
-    list.append(name, meaning);
-  }
-  const close = Object.assign(document.createElement("button"), { textContent: "Close", onclick: () => box.close() });
-  box.append(list, close);
+  const make = (kind, fields) => Object.assign(document.createElement(kind), fields);
   // The browser gives the focus back to where it was.
-  box.addEventListener("close", () => box.remove());
+  const box = make("dialog", { className: "help-box", ariaLabel: "Shortcuts", onclose: () => box.remove() });
+  const list = make("dl", { className: "keys" });
+  for (const [key, what] of HELP) list.append(make("dt", { textContent: key }), make("dd", { textContent: what }));
+  box.append(list, make("button", { textContent: "Close", onclick: () => box.close() }));
   document.body.append(box);
   box.showModal();
 }

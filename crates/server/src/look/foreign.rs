@@ -42,12 +42,54 @@ pub fn cut(text: &str, width: usize) -> String {
     short
 }
 
-/// A word of a command, quoted where a shell would take it for several.
+/// Stands in a command before words that begin with `-`: they come last, after `--`. No quoted word has it.
+const LAST: char = '\0';
+
+/// A word of a command, quoted where a shell would take it for several. Hidden characters are written as bytes (`$'\x03'`): a terminal
+/// obeys some of them even between quotes, and begins to run what was pasted so far.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    if !word.contains(is_hidden) {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    let mut safe = "$'".to_owned();
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' | '!' => safe.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if is_hidden(c) => c.encode_utf8(&mut [0; 4]).bytes().for_each(|b| safe.push_str(&format!("\\x{b:02x}"))),
+            c => safe.push(c),
+        }
+    }
+    safe + "'"
+}
+
+/// A flag of a command with its value, which is not taken for another flag.
+pub fn flag(name: &str, value: &str) -> String {
+    let between = if value.starts_with('-') { '=' } else { ' ' };
+    format!(" --{name}{between}{}", quoted(value))
+}
+
+/// A command about something, with flags. More flags may be added to it before it is [`typed`].
+pub fn about(command: &str, word: &str, flags: &str) -> String {
+    match word.starts_with('-') {
+        true => format!("{command}{flags}{LAST} {}", quoted(word)),
+        false => format!("{command} {}{flags}", quoted(word)),
+    }
+}
+
+/// A command as it is typed: its beginning, and the words after the last flag.
+pub fn parts(command: &str) -> (&str, &str) {
+    command.split_once(LAST).unwrap_or((command, ""))
+}
+
+/// A command with further flags, as it is typed.
+pub fn typed(command: &str, flags: &str) -> String {
+    match parts(command) {
+        (begins, "") => format!("{begins}{flags}"),
+        (begins, last) => format!("{begins}{flags} --{last}"),
     }
 }
 
@@ -80,6 +122,37 @@ fn one_line(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a shell makes of a command.
+    fn words(command: &str) -> Vec<String> {
+        let script = format!("redrive() {{ printf '%s\\0' \"$@\"; }}\n{command}\n");
+        let ran =
+            std::process::Command::new("bash").args(["-c", &script]).output().expect("bash, which people paste into");
+        assert!(ran.status.success(), "{command:?}");
+        String::from_utf8(ran.stdout).expect("text").split_terminator('\0').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_shell_takes_a_command_as_it_was_meant_and_a_terminal_obeys_nothing_in_it() {
+        for word in [
+            "shop.example",
+            "it's $(id) `id` !! \\",
+            "\u{3}touch owned\n\u{1b}[201~'!ls\\x41\r",
+            "a\u{202e}b\u{9b}41",
+            "--all",
+            "-\u{3}",
+        ] {
+            let command = typed(&about("redrive breaker close", word, &flag("pipeline", word)), &flag("why", word));
+            assert!(!command.contains(is_hidden), "{command:?}");
+            let found = words(&command);
+            let flags: Vec<_> = match word.starts_with('-') {
+                true => vec![format!("--pipeline={word}"), format!("--why={word}"), "--".into(), word.into()],
+                false => vec![word.into(), "--pipeline".into(), word.into(), "--why".into(), word.into()],
+            };
+            assert_eq!(found, [vec!["breaker".to_owned(), "close".to_owned()], flags].concat(), "{command:?}");
+        }
+        assert_eq!(quoted("\u{3}id"), r"$'\x03id'");
+    }
 
     #[test]
     fn terminal_codes_are_shown_not_obeyed() {

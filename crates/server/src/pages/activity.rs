@@ -15,7 +15,7 @@ use super::fields::Fields;
 use super::overview::pipeline_of;
 use super::part::{self, part};
 use super::parts::{
-    Button, button, column, column_unseen, columns, command, further, instant, name, quoted, text, views, with_query,
+    Button, button, column, column_unseen, columns, command, flag, further, instant, name, text, views, with_query,
     without_cursor,
 };
 use super::pipelines;
@@ -142,7 +142,7 @@ fn command_of(query: &Fields, pipeline: Option<&PipelineName>) -> String {
         ("pipeline", pipeline.map(PipelineName::as_str)),
         ("since", query.one("since")),
     ];
-    let flags = said.into_iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", quoted(value?))));
+    let flags = said.into_iter().filter_map(|(name, value)| Some(flag(name, value?)));
     format!("redrive activity{}", flags.collect::<String>())
 }
 

@@ -12,12 +12,13 @@ use serde_json::Value;
 pub use self::ask::ask;
 use super::acts::{asked, filled};
 use super::fields::{Done, Fields, once, own_path, with_said};
-use super::parts::{Button, button, link, name, quoted, with_query};
+use super::parts::{Button, about, button, flag, link, name, with_query};
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::asked::Body;
 use crate::error::ApiError;
+use crate::look::foreign::cut;
 use crate::routes::breakers::turn;
 
 /// What can be done about a target that is waited for.
@@ -72,11 +73,15 @@ fn without_said(here: &str) -> String {
     ["said", "about", "of", "was"].iter().fold(here.to_owned(), |here, name| with_query(&here, name, None))
 }
 
+/// Columns of a target in what a command is for.
+const LABEL_WIDTH: usize = 60;
+
 /// What somebody would type to do that.
 pub fn commands_of(view: &BreakerView) -> Vec<(String, String)> {
-    let line = |verb: &str| format!("redrive breaker {verb} {} --pipeline {}", quoted(&view.target), view.pipeline);
+    let flags = flag("pipeline", view.pipeline.as_str());
+    let line = |verb: &str| about(&format!("redrive breaker {verb}"), &view.target, &flags);
     [("Probe", "probe"), ("Close", "close"), ("Hold", "hold")]
-        .map(|(label, verb)| (format!("{label} {}", view.target), line(verb)))
+        .map(|(label, verb)| (format!("{label} {}", cut(&view.target, LABEL_WIDTH)), line(verb)))
         .into()
 }
 

@@ -23,7 +23,7 @@ use super::different;
 use super::filter::LetterFilter;
 use super::letters;
 use super::part::{self, part};
-use super::parts::{Button, button, cause_state, commands, instant, link, name, quoted, text};
+use super::parts::{Button, about, button, cause_state, commands, instant, link, name, quoted, text};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -264,7 +264,7 @@ fn commands_of(visitor: &Visitor, cause: &CauseView) -> Vec<(&'static str, Strin
     }
     lines.push(match cause.owner.as_deref() == Some(me) {
         true => ("Give back", format!("redrive cause assign {id}")),
-        false => ("Assign me", format!("redrive cause assign {id} {}", quoted(me))),
+        false => ("Assign me", about(&format!("redrive cause assign {id}"), me, "")),
     });
     lines.push(match cause.state {
         CauseState::Muted => ("Unmute", format!("redrive cause unmute {id}")),

@@ -6,7 +6,7 @@ use redrive_core::time::Timestamp;
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
-use super::parts::{quoted, with_query, without_cursor};
+use super::parts::{flag, with_query, without_cursor};
 use crate::asked::instant;
 use crate::error::ApiError;
 
@@ -77,7 +77,7 @@ impl LetterFilter {
 
     /// As flags of a command.
     pub fn flags(&self) -> String {
-        let flags = self.0.iter().map(|(name, value)| format!(" --{name} {}", quoted(value)));
+        let flags = self.0.iter().map(|(name, value)| flag(name, value));
         flags.collect()
     }
 

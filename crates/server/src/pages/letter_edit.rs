@@ -16,7 +16,7 @@ use super::fields::{Fields, carried};
 use super::letter::ways::lost;
 use super::letter::{retry, task};
 use super::letters::number_of;
-use super::parts::{command_of_form, name, quoted, section_head, text};
+use super::parts::{command_of_form, flag, name, section_head, text};
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of as number_of_things};
 use super::visitor::Visitor;
@@ -157,8 +157,7 @@ fn question(
 
 /// What somebody would type to do the same, but for why.
 fn line(letter: &DeadLetter, changed: &Input) -> String {
-    let sets: String =
-        changed.iter().map(|(field, value)| format!(" --set {}", quoted(&format!("{field}={value}")))).collect();
+    let sets: String = changed.iter().map(|(field, value)| flag("set", &format!("{field}={value}"))).collect();
     let (id, forced) = (called(letter), retry::forced(letter, ""));
     format!("redrive replay start {id}{sets}{forced} --ramp none --refail-max 100% --detach")
 }

@@ -16,7 +16,8 @@ use super::visitor::Visitor;
 use crate::look::charts::sparkline::sparkline_until_now;
 use crate::look::figures::{count, date, percent};
 use crate::look::foreign::cut;
-pub use crate::look::foreign::quoted;
+use crate::look::foreign::parts as parts_of;
+pub use crate::look::foreign::{about, flag, quoted, typed};
 use crate::look::tone::Tone;
 
 /// Text of unknown origin is cut to so many characters, a mere name to fewer.
@@ -199,7 +200,7 @@ pub fn spark(title: &str, hours: &[i64], tone: Tone) -> Markup {
 /// What somebody would type to do the same.
 pub fn command(command: &str) -> Markup {
     html! {
-        details.cli data-copies="" { summary { "Copy as CLI" } code { (command) } }
+        details.cli data-copies="" { summary { "Copy as CLI" } code { (typed(command, "")) } }
     }
 }
 
@@ -208,7 +209,7 @@ pub fn commands<L: AsRef<str>>(lines: &[(L, String)]) -> Markup {
     html! {
         details.cli data-copies="" {
             summary { "Copy as CLI" }
-            dl.keys { @for (label, line) in lines { dt { (label.as_ref()) } dd { code { (line) } } } }
+            dl.keys { @for (label, line) in lines { dt { (label.as_ref()) } dd { code { (typed(line, "")) } } } }
         }
     }
 }
@@ -216,8 +217,12 @@ pub fn commands<L: AsRef<str>>(lines: &[(L, String)]) -> Markup {
 /// What somebody would type to do what a form of this page does. Where scripts run, it follows what is filled in: fields say
 /// by `data-flag` how a command says what is in them.
 pub fn command_of_form(command: &str, filled: &str) -> Markup {
+    let (begins, last) = parts_of(command);
     html! {
-        details.cli data-copies="" { summary { "Copy as CLI" } code data-line=(command) { (command) (filled) } }
+        details.cli data-copies="" {
+            summary { "Copy as CLI" }
+            code data-line=(begins) data-last=[(!last.is_empty()).then(|| format!(" --{last}"))] { (typed(command, filled)) }
+        }
     }
 }
 

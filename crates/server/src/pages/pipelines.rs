@@ -23,8 +23,8 @@ use redrive_core::tokens::Role;
 pub use self::pause::{ask, pause, resume};
 use super::part::{self, part};
 use super::parts::{
-    Button, button, column, column_num, columns, command, commands, instant, link, name, pipeline_state, section_head,
-    share_within, text,
+    Button, about, button, column, column_num, columns, command, commands, instant, link, name, pipeline_state,
+    section_head, share_within, text,
 };
 use super::problem::Problem;
 use super::shell::{self, Page, Place, number_of};
@@ -126,7 +126,10 @@ fn ago_of(now: Timestamp, hours: i64) -> Timestamp {
 fn commands_of(view: &PipelineView) -> [(&'static str, String); 2] {
     let name = &view.name;
     let (label, verb) = if view.paused.is_some() { ("Resume", "resume") } else { ("Pause", "pause") };
-    [("Look", format!("redrive pipeline show {name}")), (label, format!("redrive pipeline {verb} {name}"))]
+    [
+        ("Look", about("redrive pipeline show", name.as_str(), "")),
+        (label, about(&format!("redrive pipeline {verb}"), name.as_str(), "")),
+    ]
 }
 
 /// What it is called, where it stands as far as that could be read, and what can be done about it.

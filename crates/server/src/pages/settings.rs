@@ -14,7 +14,7 @@ pub use self::make::{create, made_before};
 use super::confirm::{self, Question};
 use super::fields::{Done, Fields, once, with_said};
 use super::part::part;
-use super::parts::{column, column_unseen, columns, command, instant, link, name, section_head};
+use super::parts::{about, column, column_unseen, columns, command, instant, link, name, section_head};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
@@ -147,7 +147,7 @@ pub async fn ask(
     let title = format!("Revoke {named}?");
     let effect = html! { "Whoever uses the token " (named) " is refused from now on, by every server of this store; who is signed in with it is signed out. This cannot be taken back." };
     let (action, yes) = (format!("/settings/tokens/{}/revoke", in_path(named.as_str())), format!("Revoke {named}"));
-    let command = format!("redrive token revoke {named}");
+    let command = about("redrive token revoke", named.as_str(), "");
     let question = Question {
         title: &title,
         about: html! { li { "token " (named) } },

@@ -61,3 +61,24 @@ async fn a_second_editor_of_a_hold_gets_a_conflict() {
     let all = json!({ "target": "shop.example", "version": "abc" });
     assert_eq!(server.post("/breakers/hold", all).await.json()["error"]["field"], "pipeline");
 }
+
+/// A terminal that is pasted into obeys control characters between quotes, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_to_copy_have_no_character_of_a_target_that_a_terminal_obeys() {
+    let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    for (target, quoted) in [("\u{3}touch\nowned", r"$'\x03touch\x0aowned'"), ("--all", "--pipeline shop -- --all")] {
+        server.post("/breakers/hold", json!({ "target": target, "pipeline": "shop", "why": "w" })).await.ok();
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("target", target).finish();
+        let browser = crate::browsing::Browser::new(&server);
+        for path in [format!("/breakers/turn?verb=close&pipeline=shop&{query}"), "/".to_owned()] {
+            let page = browser.page(&path).await;
+            let commands: Vec<_> = page.split("redrive breaker ").skip(1).map(|rest| rest.split('<').next()).collect();
+            assert!(commands.iter().flatten().any(|command| command.contains(quoted)), "{path}: {commands:?}");
+            assert!(
+                !commands.iter().flatten().any(|command| command.contains(char::is_control)),
+                "{path}: {commands:?}"
+            );
+        }
+    }
+}

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::super::overview::fires;
 use super::super::parts::{
-    Button, Glyph, ago, button, column, columns, commands, instant, length_of, link, name, quoted, state, text,
+    Button, Glyph, ago, button, column, columns, commands, flag, instant, length_of, link, name, quoted, state, text,
 };
 use super::super::pipelines;
 use super::super::visitor::Visitor;
@@ -170,7 +170,7 @@ fn actions(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
     } else if alert.is_firing() {
         lines.push(("Snooze", line("snooze", " --until 2h")));
     }
-    lines.push(("Assign me", line("assign", &format!(" --to {}", quoted(me)))));
+    lines.push(("Assign me", line("assign", &flag("to", me))));
     html! {
         div.actions {
             @if to_see { (press("Acknowledge", &[("verb", "acknowledge"), ("alert", key)], None)) }

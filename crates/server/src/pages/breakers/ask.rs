@@ -9,7 +9,7 @@ use redrive_core::breakers::BreakerView;
 
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Fields, own_path};
-use super::super::parts::quoted;
+use super::super::parts::{about, flag};
 use super::super::problem::Problem;
 use super::super::shell::{self, Page, Place, number_of};
 use super::super::visitor::Visitor;
@@ -139,7 +139,7 @@ async fn show(
         input type="hidden" name="back" value=(back);
         (more)
     };
-    let command = format!("redrive breaker {verb} {} --pipeline {}", quoted(target), quoted(pipeline));
+    let command = about(&format!("redrive breaker {verb}"), target, &flag("pipeline", pipeline));
     let (action, filled) = ("/breakers/turn", String::new());
     let about = html! { li { "target " (target) } li { "pipeline " (pipeline) } li { (tasks_of(waiting)) " held" } };
     let question = Question { title, about, effect, action, fields, yes, command, filled, back };

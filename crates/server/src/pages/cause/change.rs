@@ -14,7 +14,7 @@ use super::super::causes::did::{one, told_at};
 use super::super::causes::{mute_fields, per_hour};
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Done, Fields, once, with_said};
-use super::super::parts::quoted;
+use super::super::parts::{flag, quoted};
 use super::super::problem::Problem;
 use super::super::shell::{self, Page, Place};
 use super::super::visitor::Visitor;
@@ -48,7 +48,7 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
         (fields)
         (others)
     };
-    let split_key = query.one("of").filter(|_| verb == "split").map(|key| format!(" --key {}", quoted(key)));
+    let split_key = query.one("of").filter(|_| verb == "split").map(|key| flag("key", key));
     let command =
         format!("redrive cause {verb} {}{}", quoted(cause.id.as_str()), split_key.as_deref().unwrap_or_default());
     let filled = match (verb, query.one("into")) {
@@ -58,7 +58,7 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
         ("note", _) => " 'what is to be said'".to_owned(),
         ("split", _) if split_key.is_some() => String::new(),
         ("split", _) if known.is_empty() => " --target TARGET".to_owned(),
-        ("split", _) => format!(" --target {}", quoted(known)),
+        ("split", _) => flag("target", known),
         _ => String::new(),
     };
     let about = about::of_cause(cause);

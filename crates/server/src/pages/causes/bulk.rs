@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::acts::filled;
 use super::super::fields::{Done, Fields, once, own_path, with_said};
-use super::super::parts::{commands_of_ticked, quoted};
+use super::super::parts::{commands_of_ticked, flag};
 use super::super::problem::Problem;
 use super::super::visitor::Visitor;
 use super::did::{Did, one, take_back, told_at, without_told};
@@ -56,7 +56,7 @@ pub fn bar(visitor: &Visitor) -> Markup {
                 (None, None) => {}
             }
             (commands_of_ticked(&[
-                ("Assign me", format!("redrive cause assign --to {}", quoted(visitor.caller.name()))),
+                ("Assign me", format!("redrive cause assign{}", flag("to", visitor.caller.name()))),
                 ("Resolve", "redrive cause resolve".to_owned()),
             ], "CAUSE…"))
         }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::acts::{asked, filled};
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Done, Fields, once, with_said};
+use super::super::parts::about;
 use super::super::problem::Problem;
 use super::super::shell::{self, Page, Place};
 use super::super::visitor::Visitor;
@@ -34,7 +35,7 @@ pub async fn ask(
         (entry_as("until", "Until when: 2h, a day or a time; empty means until somebody resumes it", "", false, Some("--until")))
         (entry_as("why", "Why, for who wonders", "", false, Some("--why")))
     };
-    let (command, filled) = (format!("redrive pipeline pause {name}"), String::new());
+    let (command, filled) = (about("redrive pipeline pause", name.as_str(), ""), String::new());
     let yes = format!("Pause {name}");
     let about = html! {
         li { "pipeline " (name) } li { (count(view.ledger.queued)) " queued" } li { (count(view.ledger.leased)) " running" }

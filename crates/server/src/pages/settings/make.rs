@@ -10,7 +10,7 @@ use redrive_core::tokens::{PipelinePattern, Role};
 
 use super::super::confirm::entry_as;
 use super::super::fields::{Fields, carried, key_of};
-use super::super::parts::{command_of_form, quoted, section_head};
+use super::super::parts::{about, command_of_form, flag, section_head, typed};
 use super::super::problem::Problem;
 use super::super::shell::{self, Page, Place};
 use super::super::visitor::Visitor;
@@ -67,11 +67,11 @@ pub fn section(visitor: &Visitor, is_first: bool, filled: &Fields, wrong: Option
 
 /// The rest of the command, by what is filled in already.
 fn flags(filled: &Fields, role: Role) -> String {
-    let said = |name: &str, flag: &str| filled.one(name).map(|text| format!(" {flag} {}", quoted(text)));
-    let named = filled.one("name").map_or_else(|| "NAME".to_owned(), quoted);
-    let others = [said("pipelines", "--pipeline"), said("expires", "--expires")].into_iter().flatten();
+    let said = |name: &str, as_flag: &str| filled.one(name).map(|text| flag(as_flag, text));
+    let others = [said("pipelines", "pipeline"), said("expires", "expires")].into_iter().flatten();
     let closed = if filled.one("payloads") == Some("no") { " --no-payloads" } else { "" };
-    format!(" {named} --role {role}{}{closed}", others.collect::<String>())
+    let flags = format!(" --role {role}{}{closed}", others.collect::<String>());
+    typed(&about("", filled.one("name").unwrap_or("NAME"), &flags), "")
 }
 
 /// What a form asks for.
