@@ -43,6 +43,6 @@ fn print(replays: &[ReplayView], now: Timestamp) -> io::Result<()> {
         row
     };
     let headings =
-        ["replay", ">made", "state", "?mode", ">letters", ">left", ">recovered", ">died again", "~by", "name"];
+        ["replay", "?>made", "state", "?mode", "?>letters", ">left", ">recovered", ">died again", "~by", "name"];
     table::print_titled(&headings, &replays.iter().map(row).collect::<Vec<_>>())
 }
