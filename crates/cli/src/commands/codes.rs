@@ -101,7 +101,7 @@ fn print_codes(codes: &Codes, as_json: bool) -> Result<()> {
         ]
     };
     let rows: Vec<_> = codes.iter().map(row).collect();
-    Ok(table::print(&["~code", "reason", "first", "then", "task id"], &rows)?)
+    Ok(table::print(&["~code", "reason", "~first", "then", "task id"], &rows)?)
 }
 
 /// What happens to a job that gets this code.
@@ -127,24 +127,14 @@ fn print_known(known: &[Known]) -> Result<()> {
     for Known { reason, by } in known {
         out!("{}", paint(HEADING, reason))?;
         // What has blanks in it would run together with the next.
-        let lines = if by.iter().any(|name| name.contains(' ')) { by.clone() } else { wrapped(by) };
+        let (lines, piped) = match by.iter().any(|name| name.contains(' ')) {
+            true => (by.clone(), usize::MAX),
+            false => (vec![by.join(" ")], WIDTH),
+        };
+        let width = table::terminal_width().unwrap_or(piped);
         for line in lines {
-            out!("  {line}")?;
+            out!("{}", table::folded(&format!("  {line}"), "  ", width).join("\n"))?;
         }
     }
     Ok(())
-}
-
-fn wrapped(words: &[String]) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in words {
-        match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= WIDTH - 2 => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.clone()),
-        }
-    }
-    lines
 }

@@ -83,7 +83,7 @@ fn show_ledgers(ledgers: &BTreeMap<PipelineName, Ledger>) -> Result<()> {
         std::iter::once(name.to_string()).chain(counts.map(|count| count.to_string())).collect::<Vec<_>>()
     };
     let rows: Vec<_> = ledgers.iter().map(|(name, ledger)| row(name, ledger)).collect();
-    let headings = ["~pipeline", ">tasks", ">queued", ">retrying", ">running", ">done", ">died", ">discarded"];
+    let headings = ["~pipeline", ">tasks", ">queued", "?>retrying", ">running", ">done", ">died", ">discarded"];
     Ok(table::print(&headings, &rows)?)
 }
 
@@ -116,7 +116,7 @@ async fn show_replays(redrive: &Desk, replays: &[ReplayView]) -> Result<()> {
     };
     out!("")?;
     let headings = ["replay", "state", ">left", ">recovered", ">died again", "name"];
-    table::print(&headings, &replays.iter().map(row).collect::<Vec<_>>())?;
+    table::print_titled(&headings, &replays.iter().map(row).collect::<Vec<_>>())?;
     for replay in replays {
         let awaited = redrive.awaited_by(replay).await?;
         if !awaited.is_empty() {

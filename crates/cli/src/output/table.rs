@@ -2,7 +2,8 @@
 //! columns to a width: no line of a table is ever wider than the terminal.
 //!
 //! A heading says how its column is treated: `>` aligns it to the right, `~` lets it be shortened, `?` lets it be left out
-//! where there is no room. In a file or a pipe nothing is shortened or left out, and each row is one line.
+//! where there is no room. Where there is less still, columns that may be shortened are left out, too, but for the first and the last of
+//! the table. In a file or a pipe nothing is shortened or left out, and each row is one line.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -67,6 +68,8 @@ struct Column {
     right: bool,
     flexible: bool,
     optional: bool,
+    /// Whether it is an end of the table, which is never left out.
+    is_end: bool,
     width: usize,
 }
 
@@ -90,6 +93,7 @@ impl Table {
                 right: marks.contains('>'),
                 flexible: marks.contains('~'),
                 optional: marks.contains('?'),
+                is_end: at == 0 || at + 1 == headings.len(),
                 width: widest.max(width_of(title)),
             }
         };
@@ -108,7 +112,7 @@ impl Table {
         }
         let mut columns = self.columns.clone();
         if let Some(last) = columns.last_mut() {
-            (last.flexible, last.optional) = (last.flexible || !last.right, false);
+            (last.flexible, last.optional) = (last.flexible || !last.right, last.optional && last.right);
             last.width = if is_titled { last.width.min(room) } else { last.width };
         }
         self.written(&fitted(columns, width), None, width, folds)
@@ -151,6 +155,11 @@ fn fitted(mut columns: Vec<Column>, width: usize) -> Vec<Column> {
         columns.remove(optional);
     }
     shorten(&mut columns, width, SHORTEST);
+    while total(&columns) > width
+        && let Some(least) = columns.iter().rposition(|column| column.flexible && !column.is_end)
+    {
+        columns.remove(least);
+    }
     columns
 }
 

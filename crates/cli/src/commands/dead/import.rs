@@ -137,7 +137,8 @@ fn print(foretold: &Foretold) -> Result<()> {
         out!("and {more} more {}", if more == 1 { "cause" } else { "causes" })?;
     }
     if let Some(sample) = &foretold.sample {
-        out!("the input of the first would be {}", cut(&sample["input"].to_string(), 200))?;
+        let sample = format!("the input of the first would be {}", cut(&sample["input"].to_string(), 200));
+        out!("{}", table::wrapped(&sample, ""))?;
     }
     Ok(out!("{}", paint(DIM, "nothing has happened: without --dry-run they are taken in"))?)
 }

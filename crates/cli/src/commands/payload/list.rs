@@ -38,7 +38,7 @@ fn print(payloads: &[PayloadView], now: Timestamp) -> io::Result<()> {
         ]
     };
     table::print(
-        &["payload", ">bytes", ">stored", ">tasks", ">kept since", "~where"],
+        &["payload", ">bytes", "?>stored", ">tasks", ">kept since", "~where"],
         &payloads.iter().map(row).collect::<Vec<_>>(),
     )
 }

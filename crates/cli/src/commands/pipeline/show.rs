@@ -46,6 +46,10 @@ fn print(view: &PipelineView, values: &[Explained]) -> Result<()> {
             )
         )
     )?;
+    if values.is_empty() {
+        let unknown = "settings not known: no redrive.toml or worker told them";
+        return Ok(out!("  {}", paint(DIM, unknown))?);
+    }
     let row = |value: &Explained| vec![value.key.clone(), from(&value.from), text(&value.value)];
     Ok(table::print_titled(&["~key", "~from", "value"], &values.iter().map(row).collect::<Vec<_>>())?)
 }

@@ -47,10 +47,10 @@ fn print(replays: &[ReplayView], now: Timestamp) -> io::Result<()> {
     };
     let headings = [
         "replay",
-        ">made",
+        "?>made",
         "state",
         "?mode",
-        ">letters",
+        "?>letters",
         ">left",
         ">recovered",
         ">died again",

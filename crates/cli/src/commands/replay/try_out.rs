@@ -19,6 +19,7 @@ use crate::output::paint::{BAD, DIM, GOOD, paint};
 use crate::output::print::{out, say};
 use crate::output::progress::Counter;
 use crate::output::table;
+use crate::output::words;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: TryArgs) -> Result<Exit> {
@@ -105,12 +106,12 @@ pub fn print(tried: &Tried) -> Result<()> {
                 remaining.letters.to_string(),
                 cause,
                 remaining.reason.to_string(),
-                remaining.example.to_string(),
+                words::ending(remaining.example),
                 remaining.message.clone(),
             ]
         };
         let rows: Vec<_> = tried.remaining.iter().map(row).collect();
-        table::print(&[">letters", "cause", "reason", "for example", "message"], &rows)?;
+        table::print_titled(&[">letters", "cause", "reason", "for example", "message"], &rows)?;
     }
     for (exclusion, letters) in &tried.excluded {
         out!("{letters} not tried: {}", select::meaning(*exclusion))?;

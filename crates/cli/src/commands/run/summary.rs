@@ -140,6 +140,9 @@ impl RunEnd {
     }
 }
 
+/// The least room for what a letter is about.
+const SUBJECT_WIDTH_MIN: usize = 12;
+
 /// A cause, or several that say the same: how many died of it, an example, and where to look.
 fn say_cause(told: &Told<'_>, pipeline: &PipelineName) {
     let width = table::line_width_of_stderr();
@@ -162,10 +165,14 @@ fn say_cause(told: &Told<'_>, pipeline: &PipelineName) {
         }
     };
     let number = example.number.map(|number| format!("{number} ")).unwrap_or_default();
-    let (before, after) = (format!("      e.g. {number}"), format!(" {tried}  "));
-    let taken = width_of(&before) + width_of(&after) + width_of(&next);
-    let what = cut(&subject(example), width.saturating_sub(taken).max(12));
-    say!("{before}{what}{after}{}", paint(DIM, next));
+    let (before, after) = (format!("      e.g. {number}"), format!(" {tried}"));
+    let room = width.saturating_sub(width_of(&before) + width_of(&after));
+    let what = |room: usize| cut(&subject(example), room.max(SUBJECT_WIDTH_MIN));
+    match room.checked_sub(2 + width_of(&next)).filter(|room| *room >= SUBJECT_WIDTH_MIN) {
+        Some(beside) => say!("{before}{}{after}  {}", what(beside), paint(DIM, next)),
+        // The command has a line of its own, so that it can be copied.
+        None => say!("{before}{}{after}\n      {}", what(room), paint(DIM, next)),
+    }
 }
 
 /// What a letter is about, as short as it can be told: the key that somebody gave it, its address, or its input.

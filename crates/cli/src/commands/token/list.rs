@@ -32,14 +32,14 @@ fn print(tokens: &[Token], now: Timestamp) -> io::Result<()> {
             token.name.to_string(),
             token.role.to_string(),
             state(token, now),
-            if patterns.is_empty() { "all".to_owned() } else { patterns.join(" ") },
             if token.payloads { "yes" } else { "no" }.to_owned(),
             ago(token.created_at, now),
             token.last_used_at.map_or_else(|| "never".to_owned(), |at| ago(at, now)),
+            if patterns.is_empty() { "all".to_owned() } else { patterns.join(" ") },
         ]
     };
-    let headings = ["token", "role", "state", "~pipelines", "payloads", ">made", ">last used"];
-    table::print(&headings, &tokens.iter().map(row).collect::<Vec<_>>())
+    let headings = ["~token", "role", "state", "?payloads", "?>made", ">last used", "pipelines"];
+    table::print_titled(&headings, &tokens.iter().map(row).collect::<Vec<_>>())
 }
 
 fn state(token: &Token, now: Timestamp) -> String {
