@@ -96,7 +96,8 @@ fn a_replay_says_how_fast_it_goes_and_how_old_its_oldest_letter_is() {
     assert!(shown.contains("  oldest    of its letters that are left, died ") && !shown.contains("  speed"), "{shown}");
     assert!(newest_replay(&sandbox)["oldest"].is_string());
     sandbox.write("fixed", "");
-    sandbox.redrive("replay watch last").expect(0);
+    sandbox.redrive("replay pause last").expect(0);
+    sandbox.redrive("replay resume last").expect(0);
     let shown = sandbox.redrive("replay show last").expect(0).stdout;
     assert!(!shown.contains("  oldest") && shown.contains("  speed     ") && shown.contains("/min"), "{shown}");
     let per_minute = &sandbox.redrive("replay show last --json").expect(0).json()["per_minute"];
