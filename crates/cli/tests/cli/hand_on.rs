@@ -62,7 +62,14 @@ fn what_a_server_does_not_let_a_worker_hand_on_is_not_said_to_be() {
     there.write("redrive.toml", "[pipeline.pages]\nhandler = \"remote\"\n[pipeline.items]\nhandler = \"remote\"\n");
     let serving = crate::network::Serving::start(&there, &[]);
     let mut command = here.command();
-    command.env("REDRIVE_SERVER", serving.url()).args(["run", "tasks.jsonl", "--pipeline", "pages", "--attempts", "1"]);
+    command.env("REDRIVE_SERVER", serving.url()).env("XDG_STATE_HOME", there.path("state")).args([
+        "run",
+        "tasks.jsonl",
+        "--pipeline",
+        "pages",
+        "--attempts",
+        "1",
+    ]);
     let ran = crate::harness::Ran::of(command.output().expect("redrive starts")).expect(3);
     assert!(!ran.stderr.contains("handed on:"), "{}", ran.stderr);
     assert!(ran.stderr.contains("takes a task that is done here for failed"), "{}", ran.stderr);

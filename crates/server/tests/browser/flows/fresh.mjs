@@ -7,7 +7,7 @@ const started = async (api, name) => (await api("/replays", { letters: { pipelin
 
 export const freshness = {
   async "what was empty says what came, and fills when it is asked to"({ open }) {
-    const { base, api, cause, visit } = await open(6);
+    const { base, api, cause, report, visit } = await open(2);
     const { page, leave } = await visit();
     const comes = async (path, list, come) => {
       await page.goto(base + path);
@@ -22,7 +22,10 @@ export const freshness = {
       await page.locator(`main ${list}`).first().waitFor();
     };
     await comes("/", "#held-rows tr", () => api("/breakers/hold", { pipeline: "shop", target: "shop.example" }));
-    await comes("/alerts", "#alerts tr", () => ask(`alarm ${base}`));
+    await comes("/alerts", "#alerts tr", async () => {
+      for (const n of [10, 11, 12, 13]) await report(n);
+      await ask(`alarm ${base}`);
+    });
     await comes("/causes?tab=muted", "#causes tr", () => api(`/causes/${cause}/changes`, { verb: "mute", until: "24h" }));
     await comes("/replays", "#replays tr", () => started(api, "the first"));
     await leave();
