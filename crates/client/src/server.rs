@@ -26,7 +26,10 @@ use crate::told::{Mistake, Told};
 /// The header in which a server says which version it is.
 pub const VERSION_HEADER: &str = "redrive-version";
 
-/// The longest answer that is read whole, in bytes, where it says what was wrong.
+/// The longest answer that is read whole, in bytes, unpacked.
+const ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// The same, where it says what was wrong.
 const MISTAKE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Who one is at a server.
@@ -122,8 +125,9 @@ impl Server {
                 Err(error) => return Ok(Err(error)),
             };
             let version = self.version_of(&answer);
-            match answer.bytes().await {
-                Ok(body) => Ok(Ok((body, version))),
+            match whole(answer, ANSWER_BYTES_MAX).await {
+                Ok(Some(body)) => Ok(Ok((body, version))),
+                Ok(None) => Ok(Err(self.endless())),
                 // It ended too soon: under the same key it is given again.
                 Err(error) => Err(self.unreached(&error)),
             }
@@ -206,6 +210,12 @@ impl Server {
         self.said("not_redrive", message)
     }
 
+    /// It says more than a server of Redrive does.
+    fn endless(&self) -> Error {
+        let message = format!("{} answers with more than {} MiB", self.0.place, ANSWER_BYTES_MAX >> 20);
+        self.said("too_long", message)
+    }
+
     fn other_version(&self, version: Version) -> Error {
         let (place, own) = (&self.0.place, self.0.own);
         let message = format!("{place} is redrive {version}, this is {own}: they do not understand each other");
@@ -237,13 +247,52 @@ fn origin(url: &Url) -> String {
 }
 
 /// What a server says of a mistake, as far as it is not longer than it may be.
-async fn told(mut answer: Response) -> Option<Told> {
+async fn told(answer: Response) -> Option<Told> {
+    Told::read(&whole(answer, MISTAKE_BYTES_MAX).await.ok()??)
+}
+
+/// Reads an answer to its end; nothing if it has more than so many bytes, unpacked.
+async fn whole(mut answer: Response, bytes_max: usize) -> Result<Option<Vec<u8>>, reqwest::Error> {
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.ok()? {
-        body.extend_from_slice(&chunk);
-        if body.len() > MISTAKE_BYTES_MAX {
-            return None;
+    while let Some(chunk) = answer.chunk().await? {
+        if body.len() + chunk.len() > bytes_max {
+            return Ok(None);
         }
+        body.extend_from_slice(&chunk);
     }
-    Told::read(&body)
+    Ok(Some(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn answer_that_is_too_long_is_not_read_to_its_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let answering = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("accepted");
+            let asked = stream.read(&mut [0; 1024]).await.expect("asked");
+            assert!(asked > 0);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\n{VERSION_HEADER}: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                env!("CARGO_PKG_VERSION"),
+                2 * ANSWER_BYTES_MAX
+            );
+            stream.write_all(head.as_bytes()).await.expect("sent");
+            let blanks = vec![b' '; 1 << 20];
+            for _ in 0..2 * ANSWER_BYTES_MAX / blanks.len() {
+                stream.write_all(&blanks).await?;
+            }
+            Ok::<_, std::io::Error>(())
+        });
+        let access = Access::new(format!("http://{address}").parse().expect("an address"), None).expect("may be asked");
+        let told = Server::new(access).expect("a client").whoami().await.expect_err("it is too long");
+        assert!(matches!(&told, Error::Server { code, .. } if code == "too_long"), "{told}");
+        assert!(answering.await.expect("no panic").is_err(), "the rest is not read");
+    }
 }

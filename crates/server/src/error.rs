@@ -1,5 +1,6 @@
 //! The one form in which mistakes are told: a stable code, a sentence for people, and the field that is wrong, if one is.
 
+use std::io;
 use std::time::Duration;
 
 use axum::Json;
@@ -15,6 +16,7 @@ use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::InputTooLarge;
 use redrive_core::tokens::Role;
+use rustix::io::Errno;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -164,9 +166,29 @@ impl ApiError {
     }
 
     /// Something failed on the way. What exactly is for the log: it may name paths of this machine.
-    fn failed(error: &dyn std::error::Error) -> Self {
+    fn failed(error: &(dyn std::error::Error + 'static)) -> Self {
+        if let Some(passing) = Self::of_machine(error) {
+            tracing::warn!(error = %with_sources(error), "a request could not be done for now");
+            return passing;
+        }
         tracing::error!(error = %with_sources(error), "a request could not be done");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something failed on the server: its log says what")
+    }
+}
+
+impl ApiError {
+    /// What the machine lacks for now, if that is why something failed.
+    fn of_machine(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        let causes = std::iter::successors(Some(error), |cause| cause.source());
+        causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find_map(|io| match io.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Some(Self::unavailable("disk_full", "a disk of the server is full", Duration::from_secs(30)))
+            }
+            _ if matches!(Errno::from_io_error(io), Some(Errno::MFILE | Errno::NFILE)) => {
+                Some(Self::unavailable("no_files", "the server has too many files open", SOON))
+            }
+            _ => None,
+        })
     }
 }
 
@@ -270,6 +292,18 @@ mod tests {
         let told = ApiError::from(Error::from(inner));
         assert_eq!((told.status, told.told.code), (StatusCode::INTERNAL_SERVER_ERROR, "internal"));
         assert!(!told.told.message.contains("secret"), "{}", told.told.message);
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_there_again_later() {
+        for (errno, code) in [(Errno::NOSPC, "disk_full"), (Errno::DQUOT, "disk_full"), (Errno::MFILE, "no_files")] {
+            let io = io::Error::from_raw_os_error(errno.raw_os_error());
+            let told = ApiError::from(Error::Sink { place: "results.jsonl".to_owned(), source: io });
+            assert_eq!((told.status, told.told.code), (StatusCode::SERVICE_UNAVAILABLE, code), "{errno}");
+        }
+        let io = io::Error::from_raw_os_error(Errno::IO.raw_os_error());
+        let told = ApiError::from(Error::Sink { place: "results.jsonl".to_owned(), source: io });
+        assert_eq!(told.status, StatusCode::INTERNAL_SERVER_ERROR);
     }
 
     #[test]

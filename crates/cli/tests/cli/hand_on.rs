@@ -79,6 +79,27 @@ fn what_a_server_does_not_let_a_worker_hand_on_is_not_said_to_be() {
 }
 
 #[test]
+fn a_settlement_that_a_server_refuses_fails_its_task() {
+    let here = Sandbox::new();
+    // More values than a body may have.
+    let hand = "import json\nmany = [{'input': {'n': n, 'many': [1] * 24000}} for n in range(20)]\n\
+                print(json.dumps({'enqueue': many}, separators=(',', ':')))\n";
+    here.write("hand.py", hand);
+    here.write("tasks.jsonl", "{\"n\":1}\n");
+    let there = Sandbox::new();
+    there.write("redrive.toml", "[pipeline.pages]\nhandler = \"remote\"\n");
+    let serving = crate::network::Serving::start(&there, &[]);
+    let mut command = here.command();
+    command.env("REDRIVE_SERVER", serving.url());
+    command.args(["run", "tasks.jsonl", "--pipeline", "pages", "--attempts", "1", "--", "python3", "hand.py"]);
+    crate::harness::Ran::of(command.output().expect("redrive starts")).expect(3);
+    let letter = &there.dead()[0];
+    assert_eq!((&letter["reason"], &letter["code"]), (&json!("misconfigured"), &json!("settlement_refused")));
+    assert!(letter["message"].as_str().is_some_and(|why| why.contains("JSON values")), "{letter}");
+    there.assert_sound();
+}
+
+#[test]
 fn a_persistent_command_hands_on() {
     let sandbox = sandbox("hand_on = [\"items\"]", SERVER, "persistent");
     let ran = sandbox.redrive("run tasks.jsonl --pipeline pages").expect(0);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use redrive::sink::JobResult;
 use redrive::worker::elsewhere::{Attempted, is_sendable};
 use redrive::{Error, ErrorKind, HandedOn, Pipeline};
+use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::Lease;
 use redrive_core::settlements::Outcome;
@@ -50,6 +51,8 @@ struct Brought {
     is_done: bool,
     dies: bool,
     handed_on: Vec<PipelineName>,
+    /// Whether the server refused what came of it: it is brought as failed then.
+    is_refused: bool,
 }
 
 /// Settles jobs of a pipeline; says how many were settled.
@@ -139,6 +142,17 @@ async fn bring(shared: &Shared, mut jobs: Vec<Brought>) -> Result<usize, Error> 
                 }
                 return Ok(settled);
             }
+            // What came of it cannot be taken, however often it is brought: that is what failed.
+            Err(error) if is_too_large(&error) && !jobs[0].is_refused => {
+                jobs[0].refuse(&error);
+                continue;
+            }
+            Err(error) if is_too_large(&error) => {
+                let job = &jobs[0];
+                shared.held().remove(&job.lease);
+                tracing::warn!(task = job.number, %error, "a task cannot be settled: it runs again when its lease is over");
+                return Ok(settled);
+            }
             answer => answer?,
         };
         let mut again = Vec::new();
@@ -178,6 +192,11 @@ async fn bring(shared: &Shared, mut jobs: Vec<Brought>) -> Result<usize, Error> 
         }
     }
     Ok(settled)
+}
+
+/// Whether a server refuses a request for its length: it would do so again.
+fn is_too_large(error: &Error) -> bool {
+    matches!(error, Error::Server { code, .. } if code == "too_large")
 }
 
 /// Returns when who hurries has waited long enough.
@@ -245,7 +264,20 @@ impl Brought {
         // In a try what fails is counted.
         let dies = dies || (shared.is_try() && matches!(verdict, "failed" | "crashed"));
         let handed_on = handed_on.iter().map(receiver).collect();
-        Ok(Self { lease: job.lease, number: job.number, body, is_done, dies, handed_on })
+        Ok(Self { lease: job.lease, number: job.number, body, is_done, dies, handed_on, is_refused: false })
+    }
+
+    /// Has it fail, because the server refuses what came of it.
+    fn refuse(&mut self, why: &Error) {
+        let report = FailureReport::new(Reason::Misconfigured, format!("the server refuses what came of it: {why}"));
+        self.body = json!({
+            "lease": self.body["lease"],
+            "verdict": "failed",
+            "duration_ms": self.body["duration_ms"],
+            "failure": report.with_code("settlement_refused"),
+        });
+        (self.is_done, self.dies, self.is_refused) = (false, true, true);
+        self.handed_on.clear();
     }
 }
 
@@ -260,7 +292,7 @@ mod tests {
         let at = Timestamp::from_millis(1);
         let lease = Lease { job: JobId::new(at, 1), token: LeaseToken::new(at, 2), epoch: 3 };
         let body = Value::from("x".repeat(bytes));
-        Brought { lease, number: 1, body, is_done: true, dies: false, handed_on: Vec::new() }
+        Brought { lease, number: 1, body, is_done: true, dies: false, handed_on: Vec::new(), is_refused: false }
     }
 
     #[test]

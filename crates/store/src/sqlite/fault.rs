@@ -55,7 +55,7 @@ impl Fault {
             }
             // Where not even the log's index fits, SQLite does not say that the disk is full.
             Some(ErrorCode::SystemIoFailure) => match obstacles::of(path) {
-                Some(full @ StoreError::DiskFull { .. }) => full,
+                Some(passing @ (StoreError::DiskFull { .. } | StoreError::Unavailable { .. })) => passing,
                 _ => StoreError::Database { place, message: error.to_string() },
             },
             Some(ErrorCode::NotADatabase) => StoreError::NotAStore { place, why: "it is not a database".to_owned() },

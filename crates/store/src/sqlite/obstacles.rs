@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
+use rustix::io::Errno;
 
 use super::view::beside;
 use crate::error::StoreError;
@@ -24,6 +25,9 @@ pub(super) fn of(path: &Path) -> Option<StoreError> {
     if disk.f_bavail.saturating_mul(disk.f_frsize) < FREE_BYTES_MIN {
         return Some(full(path));
     }
+    if has_no_files(path) {
+        return Some(StoreError::Unavailable { place: place(), why: "too many files are open".to_owned() });
+    }
     if path.exists() && access(path, Access::WRITE_OK).is_err() {
         return read_only("this user may not write the file");
     }
@@ -31,6 +35,12 @@ pub(super) fn of(path: &Path) -> Option<StoreError> {
         return read_only("this user may not write its folder, where its write-ahead log goes");
     }
     None
+}
+
+/// Whether no file can be opened, because this process or the machine has as many open as it may.
+fn has_no_files(path: &Path) -> bool {
+    let opened = std::fs::File::open(path);
+    opened.is_err_and(|error| matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)))
 }
 
 /// The error of a full disk. Names the log if it has a part in it.
