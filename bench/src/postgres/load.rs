@@ -57,7 +57,12 @@ pub async fn enqueue(store: &Arc<dyn Store>, name: &PipelineName, callers: usize
                 for job in jobs {
                     let jobs = vec![job];
                     store
-                        .enqueue(EnqueueJobs { pipeline: pipeline.clone(), jobs, queued_max: None, now: now() })
+                        .enqueue(EnqueueJobs {
+                            pipeline: pipeline.clone(),
+                            jobs: jobs.into(),
+                            queued_max: None,
+                            now: now(),
+                        })
                         .await?;
                 }
                 anyhow::Ok(())
@@ -75,7 +80,7 @@ pub async fn enqueue(store: &Arc<dyn Store>, name: &PipelineName, callers: usize
 pub async fn fill(store: &Arc<dyn Store>, name: &PipelineName, count: usize) -> Result<()> {
     for first in (0..count).step_by(500) {
         let jobs = jobs(first..(first + 500).min(count))?;
-        store.enqueue(EnqueueJobs { pipeline: name.clone(), jobs, queued_max: None, now: now() }).await?;
+        store.enqueue(EnqueueJobs { pipeline: name.clone(), jobs: jobs.into(), queued_max: None, now: now() }).await?;
     }
     Ok(())
 }

@@ -43,10 +43,10 @@ impl Desk {
             let limit = left(u32::MAX, alerts.len());
             let asked = fields(json!({ "all": all, "state": state, "limit": limit, "cursor": cursor }));
             let Piece { list, next } = server.get(&["alerts"]).query(asked).read().await?;
-            alerts.extend(list.alerts);
+            alerts.extend(list.alerts.iter().cloned());
             cursor = next;
             if cursor.is_none() {
-                return Ok(AlertList { alerts, sinks: list.sinks });
+                return Ok(AlertList { alerts, ..list });
             }
         }
     }

@@ -2,9 +2,8 @@
 
 use redrive::Error;
 use redrive::breakers::spelled;
-use redrive::contract::BreakerView;
 use redrive_core::actors::Actor;
-use redrive_core::breakers::BreakerTurn;
+use redrive_core::breakers::{BreakerTurn, BreakerView};
 use redrive_core::ids::PipelineName;
 use serde::Deserialize;
 use serde_json::json;

@@ -7,6 +7,7 @@ use redrive::Error;
 use redrive::dead::{Batches, Foretold, ImportNote, Imported, Written, WrittenLetter, foretell_import};
 use redrive_core::actors::Actor;
 use redrive_core::dead::foreign::Reading;
+use redrive_core::jobs::{InputLimits, count_values};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,6 +17,9 @@ use crate::server::Server;
 
 /// The most that is sent at once, in bytes, unless one letter alone is more.
 const BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
+
+/// A server takes about 200,000 JSON values at once: each counts for so many bytes.
+const BYTES_PER_VALUE: usize = 24;
 
 /// What became of letters, or would.
 #[derive(Deserialize)]
@@ -30,12 +34,12 @@ impl Desk {
     pub async fn import_dead_file(
         &self,
         (place, from): (&str, impl Read + Send + 'static),
-        foreign: Option<Reading>,
+        (foreign, limits): (Option<Reading>, InputLimits),
         by: &Actor,
         note: impl FnMut(ImportNote),
     ) -> Result<Imported, Error> {
         match self {
-            Self::Here(redrive) => redrive.import_dead_file((place, from), foreign, by, note).await,
+            Self::Here(redrive) => redrive.import_dead_file((place, from), (foreign, limits), by, note).await,
             Self::There(server) => Ok(bring(server, (place, from), (foreign, false), note).await?.imported),
         }
     }
@@ -44,11 +48,13 @@ impl Desk {
     pub async fn foretell_import(
         &self,
         (place, from): (&str, impl Read + Send + 'static),
-        foreign: Option<Reading>,
+        (foreign, limits): (Option<Reading>, InputLimits),
         note: impl FnMut(ImportNote),
     ) -> Result<Foretold, Error> {
         match self {
-            Self::Here(redrive) => foretell_import(Some(redrive), (place, from), foreign, redrive.now(), note).await,
+            Self::Here(redrive) => {
+                foretell_import(Some(redrive), (place, from), (foreign, limits), redrive.now(), note).await
+            }
             Self::There(server) => bring(server, (place, from), (foreign, true), note).await,
         }
     }
@@ -96,11 +102,20 @@ async fn bring(
     Ok(all)
 }
 
+/// The length of a letter in bytes, or more if it has so many values that a server takes fewer of its kind at once.
+fn weight(letter: &Written) -> usize {
+    let values = match letter {
+        Written::Text(text) => count_values(text.as_bytes()),
+        Written::Value(value) => count_values(value.to_string().as_bytes()),
+    };
+    letter.bytes().max(usize::try_from(values).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_VALUE))
+}
+
 /// Letters in groups that are sent at once.
 fn pieces(batch: Vec<WrittenLetter>) -> Vec<Vec<WrittenLetter>> {
     let (mut pieces, mut bytes) = (vec![Vec::new()], 0);
     for letter in batch {
-        let length = letter.1.as_ref().map_or(0, Written::bytes);
+        let length = letter.1.as_ref().map_or(0, weight);
         if bytes > 0 && bytes + length > BYTES_AT_ONCE {
             pieces.push(Vec::new());
             bytes = 0;

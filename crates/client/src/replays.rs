@@ -57,7 +57,7 @@ impl Desk {
             Self::Here(redrive) => return Ok(redrive.store().list_replays(params).await?),
             Self::There(server) => server,
         };
-        let ListReplays { open_only, limit, cursor } = params;
+        let ListReplays { open_only, limit, cursor, .. } = params;
         page(limit, cursor, async |limit, cursor| {
             let asked = fields(json!({ "open": open_only, "limit": limit, "cursor": cursor }));
             server.get(&["replays"]).query(asked).read().await

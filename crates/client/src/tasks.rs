@@ -106,17 +106,29 @@ impl Intake for Server {
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
         let round = jobs.first().and_then(|job| job.round.clone());
-        let job = |job: NewJob| {
+        let job = |job: &NewJob| {
             let trace = job.origin.as_ref().and_then(Origin::traceparent);
             json!({ "input": job.input, "key": job.key, "target": job.target, "traceparent": trace })
         };
-        let jobs: Vec<Value> = jobs.into_iter().map(job).collect();
-        let ask = self.post(&["jobs"]).body(&json!({ "pipeline": pipeline, "round": round, "jobs": jobs }))?;
+        let told_of: Vec<Value> = jobs.iter().map(job).collect();
+        let ask = self.post(&["jobs"]).body(&json!({ "pipeline": pipeline, "round": round, "jobs": told_of }))?;
+        drop(told_of);
         let told = |job: Enqueued| match job.state {
             Some(state) => EnqueuedJob::Known { id: job.id, state, ended_at: job.ended_at },
             None => EnqueuedJob::Accepted(job.id),
         };
-        Ok(ask.read::<Jobs<Enqueued>>().await?.jobs.into_iter().map(told).collect())
+        match ask.read::<Jobs<Enqueued>>().await {
+            // Fewer at once may be taken; what was taken already is known by its key.
+            Err(Error::Server { code, .. }) if code == "too_large" && jobs.len() > 1 => {
+                let (mut first, mut all) = (jobs, Vec::new());
+                let second = first.split_off(first.len() / 2);
+                for half in [first, second] {
+                    all.extend(self.enqueue(pipeline, None, half).await?);
+                }
+                Ok(all)
+            }
+            answer => Ok(answer?.jobs.into_iter().map(told).collect()),
+        }
     }
 
     async fn known_tasks(&self, params: FindTasks) -> Result<Vec<Option<KnownTask>>, Error> {

@@ -6,9 +6,11 @@
 
 mod hand;
 mod known;
+mod view;
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::set_back;
@@ -17,6 +19,7 @@ use crate::time::Timestamp;
 
 pub use hand::{AlreadyClosed, BreakerTurn, HeldBy, turned};
 pub use known::{BreakerChange, BreakerRow, Gate, Gates, Heard, Known, NextBreaker, Overdue};
+pub use view::BreakerView;
 
 /// When a breaker opens and how it closes again.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +131,7 @@ impl Said {
 }
 
 /// What an attempt said of its target when it failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetFailure {
     /// Why the attempt failed.
     pub reason: Reason,
@@ -158,7 +161,7 @@ impl std::fmt::Display for TargetFailure {
 }
 
 /// Whether a breaker lets jobs through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {
     /// Jobs flow.
@@ -170,7 +173,7 @@ pub enum BreakerState {
 }
 
 /// The breaker of one pipeline and target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Breaker {
     /// Whether jobs flow.
     pub state: BreakerState,

@@ -7,9 +7,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::breakers::Signal;
+use crate::dead::DeadLetter;
 use crate::dead::import::{Arrival, Way};
 use crate::failures::Reason;
 use crate::settlements::{Decision, Destination};
+use crate::time::Timestamp;
 
 /// Something that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -130,6 +132,7 @@ impl Decision {
             Destination::Done => [Some(Delta::of(Event::Done)), died_before.then_some(Delta::of(Event::Recovered))],
             Destination::Queue { .. } => [crashed.or(because(Event::Retried)), None],
             Destination::Dead { .. } => [crashed, because(if died_before { Event::Refailed } else { Event::Buried })],
+            Destination::Discarded { .. } => [because(Event::Discarded), None],
         }
         .into_iter()
         .flatten()
@@ -151,15 +154,15 @@ impl Decision {
         self.ends_attempt() && !fails_again
     }
 
-    /// Whether the job comes to its end by it, and never came to one before.
+    /// Whether the job is done or dead by it, and never was before. One that is discarded counts as neither.
     pub fn is_first_end(&self) -> bool {
-        self.tally.replays == 0 && !matches!(self.destination, Destination::Queue { .. })
+        self.tally.replays == 0 && (self.destination == Destination::Done || self.buries())
     }
 }
 
-/// What is counted when a letter from elsewhere, which failed for a reason, arrives. What was imported did not die here; what a program
-/// reports did.
-pub fn of_arrival(arrival: &Arrival, way: Way, reason: Reason) -> Option<Delta> {
+/// What is counted when a letter from elsewhere arrives, and when it happened: what comes late counts at its own time. What was imported
+/// did not die here; what a program reports did.
+pub fn of_arrival(arrival: &Arrival, way: Way, letter: &DeadLetter, now: Timestamp) -> Option<(Delta, Timestamp)> {
     let event = match (arrival, way) {
         (Arrival::New, Way::Imported { .. }) => Event::Imported,
         (Arrival::New, Way::Reported) => Event::Buried,
@@ -167,11 +170,15 @@ pub fn of_arrival(arrival: &Arrival, way: Way, reason: Reason) -> Option<Delta> 
         (Arrival::FailedBesides(_), _) => Event::Retried,
         (Arrival::Known(_) | Arrival::KeyTaken { .. }, _) => return None,
     };
-    Some(Delta::because(event, reason))
+    // The clock of another machine may be ahead.
+    let at = if event == Event::Imported { now } else { letter.died_at.min(now) };
+    Some((Delta::because(event, letter.reason), at))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::failures::FailureReport;
     use crate::jobs::{LeasedJob, Tally};
@@ -216,13 +223,21 @@ mod tests {
     #[test]
     fn what_is_imported_did_not_die_here() {
         let id = job(Tally::default()).lease.job;
-        let event = |arrival, way| of_arrival(&arrival, way, Reason::Tls).map(|delta| delta.event);
+        let (then, now) = (Timestamp::from_millis(5_000), Timestamp::from_millis(90_000));
+        let letter: DeadLetter = serde_json::from_value(json!({
+            "id": id, "pipeline": "p", "input": {}, "reason": "tls", "message": "no", "attempts": 1, "crashes": 0, "replays": 0,
+            "gate": "auto", "accepted_at": then, "died_at": then,
+        }))
+        .expect("a letter");
+        let counted = |arrival, way, now| of_arrival(&arrival, way, &letter, now).map(|(delta, at)| (delta.event, at));
         let imported = Way::Imported { dated: true };
-        assert_eq!(event(Arrival::New, imported), Some(Event::Imported));
-        assert_eq!(event(Arrival::New, Way::Reported), Some(Event::Buried));
-        assert_eq!(event(Arrival::FailedAgain(id), imported), Some(Event::Refailed));
-        assert_eq!(event(Arrival::FailedBesides(id), Way::Reported), Some(Event::Retried));
-        assert_eq!(event(Arrival::Known(id), Way::Reported), None);
+        assert_eq!(counted(Arrival::New, imported, now), Some((Event::Imported, now)));
+        assert_eq!(counted(Arrival::New, Way::Reported, now), Some((Event::Buried, then)));
+        assert_eq!(counted(Arrival::FailedAgain(id), imported, now), Some((Event::Refailed, then)));
+        assert_eq!(counted(Arrival::FailedBesides(id), Way::Reported, now), Some((Event::Retried, then)));
+        assert_eq!(counted(Arrival::Known(id), Way::Reported, now), None);
+        let behind = Timestamp::from_millis(1_000);
+        assert_eq!(counted(Arrival::New, Way::Reported, behind), Some((Event::Buried, behind)), "a clock is ahead");
     }
 
     #[test]

@@ -27,6 +27,7 @@ const ASIDE: &[&str] = &[
     "concurrency",
     "crashes",
     "history",
+    "input_max",
     "keep_results",
     "kept_results_max",
     "key",

@@ -1,8 +1,10 @@
 //! A job: the unit of work, before it is accepted, while a worker holds it, and as others see it.
 //!
 //! - `origin`: where it came from
+//! - `size`: how large inputs and requests may be
 
 mod origin;
+mod size;
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,6 +20,7 @@ use crate::state::JobState;
 use crate::time::Timestamp;
 
 pub use self::origin::{ORIGIN_BYTES_MAX, Origin, is_traceparent, supplies};
+pub use self::size::{INPUT_BYTES_MAX, InputLimits, InputTooLarge, check_input, count_values, json_bytes, values_max};
 
 /// The JSON object that a job is about.
 pub type Input = Map<String, Value>;

@@ -19,6 +19,8 @@ const FIELDS_MAX: usize = 100;
 /// The most that is believed of one count.
 const COUNT_MAX: u64 = 1_000_000_000;
 
+const HOUR: Duration = Duration::from_secs(3_600);
+
 /// How far the clock of another machine may be ahead.
 const AHEAD_MAX: Duration = Duration::from_secs(2 * 3_600);
 
@@ -37,7 +39,7 @@ pub struct OutcomeCount {
     /// The label of the proxy.
     #[serde(default)]
     pub proxy: Option<String>,
-    /// A time within the hour; now if it is left out.
+    /// A time within the hour; now if it is left out. The beginning of an hour stands for all of it.
     #[serde(default)]
     pub hour: Option<Timestamp>,
     /// Jobs that are done.
@@ -80,9 +82,13 @@ pub struct WrongCount {
 }
 
 impl OutcomeCount {
-    /// The time at which it is counted.
+    /// The time at which it is counted: that it says, or the end of its hour if it says only that, and never a later one than now.
     pub fn at(&self, now: Timestamp) -> Timestamp {
-        self.hour.unwrap_or(now)
+        let all_of = |hour: Timestamp| match hour.as_millis().rem_euclid(HOUR.as_millis() as i64) {
+            0 => hour + HOUR - Duration::from_millis(1),
+            _ => hour,
+        };
+        self.hour.map_or(now, all_of).min(now)
     }
 
     /// Checks it at the door.
@@ -107,7 +113,7 @@ impl OutcomeCount {
         if let Some((field, count)) = counts.into_iter().find(|(_, count)| *count > COUNT_MAX) {
             return wrong(field, format!("is {count}: at most {COUNT_MAX} is believed"));
         }
-        match self.at(now) {
+        match self.hour.unwrap_or(now) {
             at if at.since(now) > AHEAD_MAX => wrong("hour", format!("is {at}, which is in the future")),
             at if now.since(at) > AGE_MAX => wrong("hour", format!("is {at}, which is too long ago")),
             _ => Ok(()),
@@ -130,6 +136,21 @@ mod tests {
         let mut value = json!({"pipeline": "shop", "done": 3});
         value.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
         serde_json::from_value(value).expect("a count")
+    }
+
+    #[test]
+    fn what_comes_late_is_counted_at_its_own_time() {
+        let now = "2026-11-16T05:20:00Z";
+        for (hour, expected) in [
+            (json!(null), now),
+            (json!("2026-11-16T05:00:00Z"), now),
+            (json!("2026-11-16T06:00:00Z"), now),
+            (json!("2026-11-16T04:00:00Z"), "2026-11-16T04:59:59.999Z"),
+            (json!("2026-11-15T23:07:11Z"), "2026-11-15T23:07:11Z"),
+        ] {
+            let [now, expected] = [now, expected].map(|text| text.parse::<Timestamp>().expect("a time"));
+            assert_eq!(count(json!({"hour": hour})).at(now), expected, "{hour}");
+        }
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub enum Standing {
     Held,
     /// Tasks wait, and nobody works on it.
     Unattended,
+    /// An alert of it fires.
+    Alerting,
     /// Nothing is the matter.
     Normal,
 }
@@ -90,6 +92,7 @@ impl Standing {
             Self::Failing => "failing",
             Self::Held => "held",
             Self::Unattended => "unattended",
+            Self::Alerting => "alerting",
             Self::Normal => "normal",
         }
     }
@@ -108,6 +111,8 @@ pub struct StandingFacts {
     pub queued: u64,
     /// Workers that are there for it.
     pub workers: usize,
+    /// Alerts of it that fire, whoever has seen them.
+    pub alerts: usize,
 }
 
 /// Whether so many of the tasks that came to their end died that something is the matter.
@@ -122,6 +127,7 @@ pub fn standing(facts: &StandingFacts) -> Standing {
         StandingFacts { died, .. } if is_failing(*died) => Standing::Failing,
         StandingFacts { is_held: true, .. } => Standing::Held,
         StandingFacts { queued: 1.., workers: 0, .. } => Standing::Unattended,
+        StandingFacts { alerts: 1.., .. } => Standing::Alerting,
         _ => Standing::Normal,
     }
 }
@@ -139,7 +145,9 @@ mod tests {
         assert_eq!(standing(&failing), Standing::Failing);
         assert_eq!(standing(&StandingFacts { died: Share::new(4, 100), ..failing }), Standing::Held);
         assert_eq!(standing(&StandingFacts { is_paused: true, ..failing }), Standing::Paused);
-        assert_eq!(standing(&StandingFacts { queued: 1, workers: 0, ..calm }), Standing::Unattended);
+        let alerting = StandingFacts { alerts: 1, ..calm };
+        assert_eq!(standing(&alerting), Standing::Alerting);
+        assert_eq!(standing(&StandingFacts { queued: 1, workers: 0, ..alerting }), Standing::Unattended);
         assert!(is_failing(Share::new(66, 121)) && !is_failing(Share::new(132, 4_000_000)), "few of millions are few");
     }
 

@@ -90,7 +90,8 @@ impl ProxyPolicy {
 /// Whether a job that failed goes on through another proxy. What works from a saved payload takes none, and what is held waits.
 pub(crate) fn goes_on(policy: &Policy, job: &LeasedJob, report: &FailureReport, verdict: Verdict) -> bool {
     let is_held = report.hold || verdict.disposition == Disposition::Hold;
-    job.saved.is_none() && !is_held && policy.proxies.goes_on(report, verdict.reason, job.proxies())
+    let is_over = verdict.disposition == Disposition::Discard;
+    job.saved.is_none() && !is_held && !is_over && policy.proxies.goes_on(report, verdict.reason, job.proxies())
 }
 
 /// Sends a job on through another proxy. It waits as after a first failure, whatever the one that blocked it asks for, and only

@@ -9,6 +9,7 @@ use std::fmt;
 
 use regex::Regex;
 use serde::{Deserialize, Deserializer, de};
+use serde_json::{Value, json};
 
 use crate::dead::Gate;
 use crate::failures::{Disposition, FailureReport, Reason};
@@ -50,6 +51,8 @@ pub struct Rule {
     pub disposition: Option<Disposition>,
     /// Whether it may be replayed; by default what the reason says.
     pub gate: Option<Gate>,
+    /// The result of a job that is done by this rule; by default `{"gone": true}`.
+    pub result: Option<Value>,
 }
 
 impl Rule {
@@ -65,6 +68,7 @@ impl Rule {
             reason,
             disposition: None,
             gate: None,
+            result: None,
         }
     }
 
@@ -122,6 +126,15 @@ pub fn classify(rules: &[Rule], report: &FailureReport) -> Verdict {
         gate: report.gate.unwrap_or(verdict.gate),
         ..verdict
     }
+}
+
+/// Returns the result of a failed attempt whose failure counts as a result, such as a page that is gone.
+pub fn result_of_failure(rules: &[Rule], report: &FailureReport) -> Option<Value> {
+    if classify(rules, report).disposition != Disposition::Done {
+        return None;
+    }
+    let rule = rules.iter().find(|rule| rule.matches(report));
+    Some(rule.and_then(|rule| rule.result.clone()).unwrap_or_else(|| json!({"gone": true})))
 }
 
 /// Returns the reason that the breaker of the target counts.
@@ -225,7 +238,6 @@ impl<'de> Deserialize<'de> for StatusRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn status(status: u16) -> FailureReport {
         FailureReport { http_status: Some(status), ..FailureReport::default() }
@@ -288,6 +300,18 @@ mod tests {
             (verdict.reason, verdict.disposition, verdict.gate),
             (Reason::Timeout, Disposition::Dead, Gate::Never)
         );
+    }
+
+    #[test]
+    fn failure_that_a_rule_calls_done_has_a_result() {
+        let rules = |rule: Value| -> Vec<Rule> { serde_json::from_value(json!([rule])).expect("the rule is valid") };
+        let done = json!({"status": [404, 410], "reason": "not_found", "disposition": "done"});
+        assert_eq!(result_of_failure(&rules(done.clone()), &status(410)), Some(json!({"gone": true})));
+        assert_eq!(result_of_failure(&rules(done.clone()), &status(403)), None);
+        assert_eq!(result_of_failure(&[], &status(404)), None, "by default it dies");
+        let mut named = done;
+        named["result"] = json!({"listed": false});
+        assert_eq!(result_of_failure(&rules(named), &status(404)), Some(json!({"listed": false})));
     }
 
     #[test]

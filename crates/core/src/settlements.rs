@@ -75,7 +75,15 @@ pub enum Destination {
         /// What is to be said of it, if this was the last that was tried.
         verdict: Option<String>,
     },
+    /// It is discarded, as a rule says.
+    Discarded {
+        /// What is recorded of why.
+        why: String,
+    },
 }
+
+/// The actor that is recorded of jobs that a rule discards.
+pub const RULE_ACTOR: &str = "rule";
 
 impl Destination {
     /// It becomes a dead letter.
@@ -89,6 +97,7 @@ impl Destination {
             Self::Done => JobState::Done,
             Self::Queue { .. } => JobState::Queued,
             Self::Dead { .. } => JobState::Dead,
+            Self::Discarded { .. } => JobState::Discarded,
         }
     }
 }
@@ -111,8 +120,9 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Adds the payload of the attempt: to its failure, or beside its success.
+    /// Adds the payload of the attempt: to its failure, or beside its success. Nothing is kept of a job that is discarded.
     pub fn keep(&mut self, payload: Option<Payload>) {
+        let payload = payload.filter(|_| !matches!(self.destination, Destination::Discarded { .. }));
         match &mut self.failure {
             Some(failure) => failure.payload = payload,
             None => self.kept = payload.filter(|_| self.destination == Destination::Done),
@@ -265,14 +275,16 @@ fn decide_asked(policy: &Policy, job: &LeasedJob, outcome: Outcome, ending: Endi
 
 fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Ending) -> Decision {
     let mut verdict = classify(&policy.rules, &report);
-    if verdict.disposition == Disposition::Hold && job.target.is_none() {
-        // There is no breaker to hold it: an attempt given back for nothing would never end.
-        verdict.disposition = Disposition::Retry;
-    }
-    if job.saved.is_some() {
+    verdict.disposition = match verdict.disposition {
+        Disposition::Discard => Disposition::Discard,
         // The same bytes give the same result: only other rules, or asking anew, can help.
-        verdict.disposition = Disposition::Dead;
-    }
+        _ if job.saved.is_some() => Disposition::Dead,
+        // There is no breaker to hold it: an attempt given back for nothing would never end.
+        Disposition::Hold if job.target.is_none() => Disposition::Retry,
+        // Whoever can write its result takes the failure for a success before.
+        Disposition::Done => Disposition::Dead,
+        other => other,
+    };
     let wait = report.retry_after();
     if attempts_left(policy, job) && proxies::goes_on(policy, job, &report, verdict) {
         return proxies::go_on(policy, job, report, verdict, ending);
@@ -281,6 +293,7 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
         true => Signal::Hold(wait.unwrap_or_default()),
         false => Signal::of_failure(reason_of_target(&policy.rules, &report, verdict), verdict.disposition, wait),
     };
+    let why = format!("a rule discards it: {}: {}", verdict.reason.as_str(), report.message);
     let failure = Some(record(job, report, verdict.reason, ending));
     if verdict.disposition == Disposition::Hold {
         let tally = Tally { suspect: false, ..job.tally };
@@ -294,9 +307,12 @@ fn failed(policy: &Policy, job: &LeasedJob, report: FailureReport, ending: Endin
         return Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() };
     }
     let tally = Tally { attempts: job.attempt(), suspect: false, ..job.tally };
-    let destination = match verdict.disposition == Disposition::Retry && attempts_left(policy, job) {
-        true => Destination::Queue { due_at: ending.at + policy.retry.delay(in_run(tally), wait, ending.chance) },
-        false => bury(&policy.retry, verdict, tally),
+    let destination = match verdict.disposition {
+        Disposition::Discard => Destination::Discarded { why },
+        Disposition::Retry if attempts_left(policy, job) => {
+            Destination::Queue { due_at: ending.at + policy.retry.delay(in_run(tally), wait, ending.chance) }
+        }
+        _ => bury(&policy.retry, verdict, tally),
     };
     Decision { destination, tally, failure, signal, kept: None, facts: Facts::default() }
 }

@@ -1,4 +1,4 @@
-//! Instants, to the millisecond. This module formats and parses them; it never asks what time it is.
+//! Instants, to the millisecond, and durations. This module formats and parses them; it never asks what time it is.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -101,6 +101,27 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+crate::text_schema!(Timestamp, { "type": "string", "format": "date-time" });
+
+/// Reads a duration such as `250ms`, `5m`, `1h 30m` or `14d`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a time: expected one such as 250ms, 30s, 5m, 2h or 14d");
+    let span: jiff::Span = text.trim().parse().map_err(|_| wrong())?;
+    let relative = jiff::SpanRelativeTo::days_are_24_hours();
+    let duration = span.to_duration(relative).map_err(|_| wrong())?;
+    Duration::try_from(duration).map_err(|_| wrong())
+}
+
+/// Reads an instant, or a day or time of day in a time zone.
+pub fn parse_instant(text: &str, zone: &jiff::tz::TimeZone) -> Option<Timestamp> {
+    let civil = || {
+        let civil: jiff::civil::DateTime = text.parse().ok()?;
+        let zoned = civil.to_zoned(zone.clone()).ok()?;
+        Some(Timestamp::from_millis(zoned.timestamp().as_millisecond()))
+    };
+    text.parse().ok().or_else(civil)
+}
+
 /// A text that is not an instant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a time: expected one such as 2026-11-15T14:02:00Z")]
@@ -115,6 +136,16 @@ mod tests {
         let instant = Timestamp::from_millis(1_763_215_320_042);
         assert_eq!(instant.to_string(), "2025-11-15T14:02:00.042Z");
         assert_eq!(instant.to_string().parse(), Ok(instant));
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_secs(5_400)));
+        assert_eq!(parse_duration("14d"), Ok(Duration::from_secs(14 * 86_400)));
+        for bad in ["", "5", "soon", "-3s", "1 parsec"] {
+            assert!(parse_duration(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

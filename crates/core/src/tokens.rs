@@ -58,9 +58,14 @@ impl FromStr for Role {
 pub struct PipelinePattern(String);
 
 impl PipelinePattern {
+    /// The beginning of the names that it means, if it is not a whole name.
+    pub fn beginning(&self) -> Option<&str> {
+        self.0.strip_suffix('*')
+    }
+
     /// Whether a pipeline is meant.
     pub fn covers(&self, name: &PipelineName) -> bool {
-        match self.0.strip_suffix('*') {
+        match self.beginning() {
             Some(beginning) => name.as_str().starts_with(beginning),
             None => self.0 == name.as_str(),
         }

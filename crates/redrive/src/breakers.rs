@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use redrive_core::breakers::{BreakerChange, BreakerPolicy, BreakerRow, Gates, Heard, Known};
+use redrive_core::breakers::{BreakerChange, BreakerPolicy, BreakerRow, BreakerView, Gates, Heard, Known};
 use redrive_core::ids::PipelineName;
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{BreakerView, BreakersOf, Lane, LeaseJobs, LeasedJobs, SettleJobs, Settled};
+use redrive_store::contract::{BreakersOf, Lane, LeaseJobs, LeasedJobs, SettleJobs, Settled};
 use redrive_store::{Result, Store};
 
 use crate::engine::Redrive;

@@ -184,7 +184,7 @@ impl Redrive {
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
         check_keys(&jobs)?;
-        let params = EnqueueJobs { pipeline: pipeline.clone(), jobs, queued_max, now: self.now() };
+        let params = EnqueueJobs { pipeline: pipeline.clone(), jobs: jobs.into(), queued_max, now: self.now() };
         Ok(self.store.enqueue(params).await?)
     }
 

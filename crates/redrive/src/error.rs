@@ -2,13 +2,13 @@
 
 use std::io;
 
+use redrive_core::breakers::BreakerView;
 use redrive_core::causes::{CauseId, Unchangeable};
 use redrive_core::ids::{InvalidName, PipelineName};
 use redrive_core::jobs::UnfitKey;
 use redrive_core::pipelines::Pause;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
-use redrive_store::contract::BreakerView;
 
 use crate::alerts::AlertError;
 use crate::backup::BackupError;

@@ -54,7 +54,9 @@ impl GoodPages {
         now: Timestamp,
     ) -> (Option<Box<GoodPage>>, Option<String>) {
         let Some(Page { url, target, shape, is_due }) = page else { return (None, None) };
-        let whole = kept.filter(|payload| !payload.truncated && payload.lost.is_none());
+        // A status may be an error though a rule calls its job done.
+        let is_error = |payload: &Payload| payload.response.status.is_some_and(|status| status >= 400);
+        let whole = kept.filter(|payload| !payload.truncated && payload.lost.is_none() && !is_error(payload));
         let Some(payload) = whole.filter(|_| is_due).cloned() else {
             self.give_back(pipeline, is_due, (&target, &shape));
             return (None, Some(shape));

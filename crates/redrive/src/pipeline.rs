@@ -226,7 +226,7 @@ impl Pipeline {
             let url = input.get("url")?.as_str().filter(|url| url.contains("://"))?;
             Some(Secrets::default().mask(url))
         };
-        self.handler.request(input).map(|request| request.url).or_else(plain)
+        self.handler.request(input, None).map(|request| request.url).or_else(plain)
     }
 
     /// The same, but a job that succeeds without a result (null, or text, a list or an object with nothing in it) and hands on
@@ -301,9 +301,9 @@ impl Pipeline {
         fits(pins.get(&self.name), self.definition())
     }
 
-    /// The request its handler would send for an input, without secrets.
-    pub fn request(&self, input: &Input) -> Option<HttpRequest> {
-        self.handler.request(input)
+    /// Returns the request that its handler sends for an input, or to ask for a provider's task, without secrets.
+    pub fn request(&self, input: &Input, task: Option<&str>) -> Option<HttpRequest> {
+        self.handler.request(input, task)
     }
 
     /// Whether its handler can work from saved payloads, also if inputs were changed since.

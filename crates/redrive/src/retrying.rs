@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use redrive_core::breakers::BreakerState;
+use redrive_core::breakers::{BreakerState, BreakerView};
 use redrive_core::ids::PipelineName;
 use redrive_core::retrying::RetryingView;
-use redrive_store::contract::{BreakerView, ListRetrying};
+use redrive_store::contract::ListRetrying;
 
 use crate::engine::Redrive;
 use crate::error::Error;

@@ -12,7 +12,7 @@ use crate::error::Error;
 impl Redrive {
     /// Rounds with their ledgers, those that began last first; of one pipeline, or of all.
     pub async fn rounds(&self, pipeline: Option<&PipelineName>, limit: u32) -> Result<Vec<RoundView>, Error> {
-        Ok(self.store.list_rounds(ListRounds { pipeline: pipeline.cloned(), limit }).await?)
+        Ok(self.store.list_rounds(ListRounds { pipeline: pipeline.cloned(), limit, within: Vec::new() }).await?)
     }
 
     /// What a round of a pipeline would be called that begins now.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use redrive_core::breakers::BreakerView;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::Pause;
 use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::Presence;
-use redrive_store::contract::{AlertView, BreakerView, ListReplays, ReplayView, SinkView, WorkerView};
+use redrive_store::contract::{AlertView, ListReplays, ReplayView, SinkView, WorkerView};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Redrive;
@@ -64,7 +65,7 @@ pub struct WorkerStatus {
 impl Redrive {
     /// Where everything stands.
     pub async fn status(&self) -> Result<Status, Error> {
-        let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None };
+        let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None, within: Vec::new() };
         let (sinks, now) = (self.store.list_sinks().await?, self.now());
         let breakers = self.store.list_breakers().await?;
         let seen = |worker: WorkerView| WorkerStatus { process: worker.presence(now), worker };

@@ -12,10 +12,11 @@ use redrive::pipelines::{PipelineError, PipelineView};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::failures::Failure;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::tokens::{Role, Token, TokenHash};
+use redrive_core::tokens::{PipelinePattern, Role, Token, TokenHash};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::held::Held;
 use crate::measured::Who;
 
 /// What who needs no token is called.
@@ -71,13 +72,9 @@ impl Caller {
         self.token.as_ref().is_none_or(|token| token.pipelines.is_empty())
     }
 
-    /// The one pipeline that is, if there is one.
-    pub fn only_pipeline(&self) -> Option<PipelineName> {
-        match self.token.as_ref()?.pipelines.as_slice() {
-            // The beginning of names is no name.
-            [only] => only.to_string().parse().ok(),
-            _ => None,
-        }
+    /// The pipelines that are, as lists of the store are asked for; none means all.
+    pub fn within(&self) -> Vec<PipelinePattern> {
+        self.token.as_ref().map(|token| token.pipelines.clone()).unwrap_or_default()
     }
 
     /// Whether each of these pipelines is, as of a replay that is theirs to see.
@@ -180,18 +177,18 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
         Ok(caller) => return ApiError::needs_role(role, caller.role()).into_response(),
         Err(error) => return error.into_response(),
     };
-    let place = match app.enter(caller.name()) {
-        Ok(place) => place,
+    let held = Held::default();
+    match app.enter(caller.name()) {
+        Ok(place) => held.keep(place),
         Err(error) => return error.into_response(),
-    };
-    request.extensions_mut().insert(place.clone());
+    }
     if let Some(token) = &caller.token {
         app.note_used(&token.name);
     }
     let who = Who(caller.name().to_owned());
     request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(held.clone());
     let mut response = next.run(request).await;
-    drop(place);
     response.extensions_mut().insert(who);
     response
 }

@@ -138,12 +138,6 @@ struct Shared {
     shown: Shown,
 }
 
-/// A permit of a token's limit of concurrent requests.
-#[derive(Clone)]
-pub struct Place {
-    _permit: Arc<OwnedSemaphorePermit>,
-}
-
 /// Whoever holds it is the only one who does something.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
@@ -157,6 +151,7 @@ impl App {
         // Who asks is told soon that the store does not answer, whoever works here.
         let redrive = redrive.answering();
         let (vault, now) = (setting.vault(&redrive)?, redrive.now());
+        redrive.alerts().replace(Some(setting.watched_by_server()));
         Ok(Self(Arc::new(Shared {
             redrive,
             setting: RwLock::new((Arc::new(setting), now)),
@@ -199,7 +194,7 @@ impl App {
         for name in next.config.pipeline.keys() {
             next.served_pipeline(name.clone(), self.vault()).map_err(|error| error.to_string())?;
         }
-        self.redrive().alerts().replace(next.watched_by_workers());
+        self.redrive().alerts().replace(Some(next.watched_by_server()));
         *self.0.setting.write().unwrap_or_else(PoisonError::into_inner) = (Arc::new(next), self.redrive().now());
         // After that: who makes a pipeline of the former one meanwhile has put it here by then.
         lock(&self.0.pipelines).clear();
@@ -321,14 +316,14 @@ impl App {
     }
 
     /// A place among the requests of somebody that may be under way at once.
-    pub fn enter(&self, who: &str) -> Result<Place, ApiError> {
+    pub fn enter(&self, who: &str) -> Result<OwnedSemaphorePermit, ApiError> {
         let most = self.options().in_flight_max;
         let places = {
             let mut all = lock(&self.0.in_flight);
             Arc::clone(all.entry(who.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most))))
         };
         let full = |_| ApiError::too_many(format!("{most} requests of this token are under way already"));
-        Ok(Place { _permit: Arc::new(places.try_acquire_owned().map_err(full)?) })
+        places.try_acquire_owned().map_err(full)
     }
 
     /// Room for a body of so many bytes.

@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use flate2::read::MultiGzDecoder;
 use http_body_util::LengthLimitError;
+use redrive_core::jobs::{count_values, values_max};
 use redrive_core::paths::of_path;
 use redrive_core::time::Timestamp;
 use serde::de::{DeserializeOwned, Error as _};
@@ -19,9 +20,16 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::held::Held;
 
 /// The most that a body may have, in bytes.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A longer body is parsed on another thread, so that nobody waits for that.
+const READ_AT_ONCE_MAX: usize = 64 * 1024;
+
+/// What a JSON value takes of the memory that is set aside for bodies, in bytes, if its text is shorter: a tenth of what it takes.
+const BYTES_PER_VALUE: u64 = 30;
 
 /// What stands after the question mark. A name that comes several times has all of its values, with commas between them.
 pub struct Query<T>(pub T);
@@ -77,17 +85,42 @@ impl<S: Send + Sync> FromRequestParts<S> for Fields {
 /// A JSON body.
 pub struct Body<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Body<T> {
     type Rejection = ApiError;
 
+    /// Reads a body. The memory that it takes is set aside until the request is answered.
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let (bytes, _room) = whole(app, &parts.headers, body).await?;
-        let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        let mut json = serde_json::Deserializer::from_slice(bytes);
-        let read = serde_path_to_error::deserialize(&mut json).map_err(|error| mistake(&error))?;
-        json.end().map_err(|error| ApiError::senseless(format!("the body is not one JSON value: {error}")))?;
-        Ok(Self(read))
+        let held = parts.extensions.get::<Held>().cloned().unwrap_or_default();
+        let (bytes, room) = whole(app, &parts.headers, body).await?;
+        held.keep(room);
+        if bytes.len() <= READ_AT_ONCE_MAX {
+            return read(app, &bytes, &held).map(Self);
+        }
+        let app = app.clone();
+        let reading = tokio::task::spawn_blocking(move || read(&app, &bytes, &held));
+        reading.await.map_err(|_| ApiError::senseless("the body could not be read"))?.map(Self)
+    }
+}
+
+/// Reads JSON, unless it has too many values for its length.
+fn read<T: DeserializeOwned>(app: &App, bytes: &[u8], held: &Held) -> Result<T, ApiError> {
+    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    let values = check_values(count_values(bytes), bytes.len())?;
+    held.keep(app.room((values * BYTES_PER_VALUE).saturating_sub(bytes.len() as u64))?);
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| mistake(&error))?;
+    json.end().map_err(|error| ApiError::senseless(format!("the body is not one JSON value: {error}")))?;
+    Ok(read)
+}
+
+/// Refuses more JSON values than so many bytes may have; else says how many they are.
+pub fn check_values(values: u64, bytes: usize) -> Result<u64, ApiError> {
+    match values_max(bytes) {
+        most if values > most => Err(ApiError::too_large(format!(
+            "a body of {bytes} bytes has at most {most} JSON values: send less at once"
+        ))),
+        _ => Ok(values),
     }
 }
 

@@ -13,6 +13,7 @@ use redrive::replays::ReplayError;
 use redrive::{Error, ErrorKind, StoreError};
 use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::InputTooLarge;
 use redrive_core::tokens::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,7 +22,7 @@ use utoipa::ToSchema;
 const SOON: Duration = Duration::from_secs(1);
 
 /// Why a request was not done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ApiError {
     status: StatusCode,
     told: Told,
@@ -29,7 +30,7 @@ pub struct ApiError {
 }
 
 /// What is told of a mistake.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Told {
     /// What it is, for programs: never changes its meaning.
     #[schema(value_type = String)]
@@ -104,6 +105,11 @@ impl ApiError {
         Self { retry_after: Some(SOON), ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message) }
     }
 
+    /// An input is longer than its pipeline accepts, however often it is sent.
+    pub fn input_too_large(field: String, why: InputTooLarge) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "input_too_large", why.to_string()).at(field)
+    }
+
     /// It did not come in time: what is sent faster may be taken.
     pub fn too_slow(message: impl Into<String>) -> Self {
         Self { retry_after: Some(SOON), ..Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message) }
@@ -166,7 +172,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(Envelope { error: self.told })).into_response();
+        let mut response = (self.status, Json(Envelope { error: self.told.clone() })).into_response();
         if let Some(after) = self.retry_after {
             let secs = after.as_secs_f64().ceil().max(1.0) as u64;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
@@ -174,6 +180,8 @@ impl IntoResponse for ApiError {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // Pages show it as a page.
+        response.extensions_mut().insert(self);
         response
     }
 }

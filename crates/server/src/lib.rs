@@ -4,6 +4,7 @@
 //! - `route`: what a route is: its path, who may ask, what it takes and gives
 //! - [`app`]: what all routes share
 //! - `access`: who asks, and what they may; `guard`: what is refused of whomever it comes from
+//! - `held`: places and memory that a request holds until it is answered
 //! - `measured`: how long requests take, and the log of them
 //! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
 //! - `shown`: what came of a form and stands nowhere else, for a moment
@@ -23,6 +24,7 @@ mod check;
 mod counted;
 pub mod error;
 mod guard;
+mod held;
 mod impatient;
 pub mod look;
 mod measured;

@@ -9,9 +9,10 @@ use redrive::answers::KeyedRequest;
 use redrive::contract::KeptAnswer;
 
 use crate::access::Caller;
-use crate::app::{App, Place};
+use crate::app::App;
 use crate::asked::whole;
 use crate::error::ApiError;
+use crate::held::Held;
 
 /// The header with the key.
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -54,7 +55,7 @@ async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next)
     let asked = hasher.finalize().to_hex().to_string();
     let (app, who, key) = (app.clone(), who.to_owned(), key.to_owned());
     // A client that disconnects does not cancel the request: its response is recorded for when the client sends it again.
-    uncancelled(parts.extensions.get().cloned(), async move {
+    uncancelled(parts.extensions.get::<Held>().cloned(), async move {
         let _turn = app.alone(&who, &key).await;
         let keyed = match app.redrive().begin_request(&who, &key, &asked).await? {
             KeyedRequest::Answered(kept) => return again(kept, &asked),
@@ -78,13 +79,13 @@ async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next)
     .await?
 }
 
-/// Runs `work` in a task that a disconnect does not cancel. The task holds the client's `place` until it ends.
+/// Runs `work` in a task that a disconnect does not cancel. The task holds `held` until it ends.
 pub async fn uncancelled<T: Send + 'static>(
-    place: Option<Place>,
+    held: impl Send + 'static,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, ApiError> {
     let running = tokio::spawn(async move {
-        let _place = place;
+        let _held = held;
         work.await
     });
     running.await.map_err(|error| redrive::Error::Internal(error.to_string()).into())

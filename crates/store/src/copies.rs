@@ -115,7 +115,7 @@ pub const PARTS: &[Part] = parts! {
     "results" result [id: Int] pipeline: Int, at: Int, jobs: Int, lines: Bytes;
     "discarded tasks" discarded [job: Id] number: Int, pipeline: Int, round: Text, key: Text, target: Text, was: Text,
         reason: Text, code: Text, attempts: Int, crashes: Int, replays: Int, accepted_at: Int, died_at: Int,
-        discarded_at: Int, actor: Text, why: Text, origin: Text;
+        discarded_at: Int, actor: Text, why: Text, origin: Text, token: Id;
     "keys" identity [pipeline: Int, key: Text, round: Text] job: Id, met_on: Int;
     "failures" failure [job: Id, n: Int] failure: Text;
     "late settlements" late [id: Int] job: Id, at: Int, worker: Id, epoch: Int, destination: Text, failure: Text;

@@ -221,6 +221,7 @@ decorate! {
         list_payloads(params: ListPayloads) -> Page<PayloadView>;
         payloads_of(job: JobId) -> Vec<Payload>;
         jobs_with_payload(hash: PayloadHash, limit: u32) -> Vec<JobId>;
+        pipelines_with_payload(hash: PayloadHash) -> Vec<PipelineName>;
         sweep_payloads(params: SweepPayloads) -> Vec<PayloadPlace>;
         known_places(places: Vec<PayloadPlace>) -> Vec<bool>;
         condemn_places(places: Vec<PayloadPlace>, now: Timestamp) -> Vec<PayloadPlace>;

@@ -4,9 +4,11 @@ use std::cmp::Reverse;
 
 use redrive_core::causes::CauseSort;
 use redrive_core::dead::{DeadLetter, LetterSort};
+use redrive_core::jobs::json_bytes;
 use redrive_core::replays::TriedDetails;
+use redrive_core::tokens::PipelinePattern;
 
-use crate::contract::SearchedDead;
+use crate::contract::{PAGE_BYTES_MAX, SearchedDead};
 use crate::error::StoreError;
 
 /// What cursors of letters begin with, the oldest of which come first.
@@ -19,6 +21,15 @@ pub(crate) fn keyset(cursor: &str) -> Result<(i64, i64), StoreError> {
         Some((at.parse().ok()?, row.parse().ok()?))
     };
     read().ok_or_else(|| StoreError::InvalidCursor(cursor.to_owned()))
+}
+
+/// The condition that a column has the name of a pipeline that one of the patterns means.
+pub(crate) fn within(column: &str, patterns: &[PipelinePattern], mut bind: impl FnMut(String) -> String) -> String {
+    let each = patterns.iter().map(|pattern| match pattern.beginning() {
+        Some(beginning) => format!("substr({column}, 1, {}) = {}", beginning.len(), bind(beginning.to_owned())),
+        None => format!("{column} = {}", bind(pattern.to_string())),
+    });
+    format!("({})", each.collect::<Vec<_>>().join(" OR "))
 }
 
 /// The order of causes, by the columns that both backends have.
@@ -65,15 +76,16 @@ pub(crate) fn first_letters<T>(found: &mut Vec<T>, key: impl Fn(&T) -> (i64, i64
     found.truncate(limit as usize);
 }
 
-/// What came of looking through the letters with these keys, in whose order they are. Who found as many as wanted has looked at no more
-/// than those up to the last one.
+/// What came of looking through the letters with these keys, in whose order they are. Who found as many as wanted, or
+/// as fit on a page, has looked at no more than those up to the last one.
 pub(crate) fn searched(
     found: Vec<(i64, DeadLetter)>,
     keys: &[(i64, i64)],
     (limit, look_at, sort): (u32, u32, LetterSort),
 ) -> SearchedDead {
     let last = found.last().map(|(seq, letter)| (letter.died_at.as_millis(), *seq));
-    let stopped_at = last.filter(|_| found.len() >= limit as usize);
+    let bytes: u64 = found.iter().map(|(_, letter)| json_bytes(letter)).sum();
+    let stopped_at = last.filter(|_| found.len() >= limit as usize || bytes > PAGE_BYTES_MAX);
     let looked_at =
         stopped_at.and_then(|last| keys.iter().position(|key| *key == last)).map_or(keys.len(), |at| at + 1);
     let is_end = looked_at == keys.len() && keys.len() < look_at as usize;

@@ -141,7 +141,7 @@ impl Tallies {
             (Some(unknown), Delta::because(Event::Retried, unknown), failed, 0),
         ] {
             if attempts > 0 {
-                *self.minutes.entry((pipeline, now.minute(), event)).or_default() += attempts;
+                *self.minutes.entry((pipeline, at.minute(), event)).or_default() += attempts;
                 let way = (pipeline, at.hour(), text(&count.target), text(&count.proxy), reason);
                 let (all, ends) = self.traffic.entry(way).or_default();
                 (*all, *ends) = (*all + attempts, *ends + ended);

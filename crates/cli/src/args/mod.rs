@@ -192,7 +192,7 @@ pub struct HandlerArgs {
     /// The pipeline; `work` takes several [default: those of redrive.toml; with a command of its own, "default"]
     #[arg(long, short, value_name = "NAME")]
     pub pipeline: Vec<PipelineName>,
-    /// Tasks to run at once [default: the number of cores]
+    /// Tasks to run at once [default: 16 for http and submit-poll, the number of cores for commands]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: Option<u16>,
     /// Attempts before a task dies [default: 4]

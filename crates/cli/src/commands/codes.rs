@@ -110,6 +110,8 @@ fn first(meaning: &Meaning) -> String {
         Disposition::Retry => "retry",
         Disposition::Dead => "dead",
         Disposition::Hold => "hold",
+        Disposition::Done => "done",
+        Disposition::Discard => "discard",
     };
     let wait = meaning.wait_secs.map(|secs| format!("{secs} s"));
     match (meaning.hold, wait) {

@@ -55,7 +55,8 @@ pub async fn naming(
         (round, _) => round.clone(),
     };
     let fields = if args.key.is_empty() { setting.key_fields(pipeline) } else { args.key.clone() };
-    let naming = Naming { round, fields, by_line: None };
+    let input_bytes_max = setting.input_bytes_max(pipeline);
+    let naming = Naming { round, fields, by_line: None, input_bytes_max };
     match redrive.recognise_tasks(pipeline, tasks, &naming).await? {
         Recognised::AsItIs => Ok(naming),
         Recognised::ByLine(file) => Ok(Naming { by_line: Some(file), ..naming }),

@@ -34,14 +34,14 @@ pub fn of_dead(args: DeadFilterArgs, now: Timestamp) -> Result<DeadFilter> {
     let DeadFilterArgs { cause, round, proxy, gate, common } = args;
     let (since, until) = bounds(&common, now)?;
     let FilterArgs { pipeline, reason, code, target, text, .. } = common;
-    Ok(DeadFilter { pipeline, round, reason, code, target, cause, proxy, gate, since, until, text })
+    Ok(DeadFilter { pipeline, round, reason, code, target, cause, proxy, gate, since, until, text, within: Vec::new() })
 }
 
 /// The filter for jobs.
 pub fn of_jobs(args: FilterArgs, now: Timestamp) -> Result<JobFilter> {
     let (since, until) = bounds(&args, now)?;
     let FilterArgs { pipeline, reason, code, target, text, .. } = args;
-    Ok(JobFilter { pipeline, states: Vec::new(), reason, code, target, since, until, text })
+    Ok(JobFilter { pipeline, reason, code, target, since, until, text, ..JobFilter::default() })
 }
 
 /// Prints a list: one page, or all of them. `fetch` gets a page; `table` prints one for people.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use redrive::contract::BreakerView;
 use redrive::reach::Away;
 use redrive::sink::{JobResult, JsonLines, ResultForm, Sink};
 use redrive::worker::Running;
+use redrive_core::breakers::BreakerView;
 use redrive_core::ledger::Ledger;
 use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redrive::contract::BreakerView;
+use redrive_core::breakers::BreakerView;
 use redrive_core::time::Timestamp;
 
 use super::foreign::{cut, width_of};

@@ -37,13 +37,40 @@ fn strict_refuses_the_whole_file() {
 #[test]
 fn invalid_utf8_and_huge_lines_are_lines_too() {
     let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.tasks]\ncommand = [\"true\"]\ninput_max = \"4MiB\"\n");
     let huge = format!("{{\"text\":\"{}\"}}\n", "x".repeat(3_000_000));
     let mut content = b"{\"a\":\"\xff\"}\n".to_vec();
     content.extend(huge.as_bytes());
     sandbox.write("tasks.jsonl", content);
-    let ran = sandbox.redrive("run tasks.jsonl -- wc -c").expect(4).complains("tasks.jsonl:1: not UTF-8");
+    let ran =
+        sandbox.redrive("run tasks.jsonl --pipeline tasks -- wc -c").expect(4).complains("tasks.jsonl:1: not UTF-8");
     let read: usize = ran.json_lines()[0]["result"].as_u64().expect("a number") as usize;
     assert!(read > 3_000_000, "the whole input reached the command: {read}");
+}
+
+#[test]
+fn an_input_above_input_max_is_named_by_line_and_key() {
+    let (sandbox, elsewhere) = (Sandbox::new(), Sandbox::new());
+    let tasks = format!("{{\"key\":\"a\"}}\n{{\"key\":\"b\",\"text\":\"{}\"}}\n", "x".repeat(2_000));
+    for (sandbox, config) in
+        [(&sandbox, "[pipeline.shop]\ncommand = [\"true\"]\ninput_max = \"1KiB\"\n"), (&elsewhere, "")]
+    {
+        sandbox.write("redrive.toml", config);
+        sandbox.write("tasks.jsonl", &tasks);
+    }
+    for command in ["push tasks.jsonl --pipeline shop", "run tasks.jsonl --pipeline shop -- true"] {
+        let ran = sandbox.redrive(command).expect(4);
+        ran.complains("tasks.jsonl:2: task b: its input has 2021 bytes as JSON: input_max allows 1024");
+    }
+    elsewhere.redrive("run tasks.jsonl --pipeline shop --attempts 1 -- false").expect(3);
+    let letters = elsewhere.redrive("dead export").expect(0).stdout;
+    let line = 1 + letters.lines().position(|line| line.contains("xxx")).expect("the long one");
+    sandbox.write("letters.jsonl", letters);
+    for command in ["dead import letters.jsonl --dry-run", "dead import letters.jsonl"] {
+        let ran = sandbox.redrive(command).expect(4);
+        ran.complains(&format!("letters.jsonl:{line}: not a dead letter: b: its input has 2021 bytes"));
+    }
+    assert!(sandbox.dead().is_empty(), "the key of the other one is done here");
 }
 
 #[test]

@@ -313,3 +313,18 @@ fn worker_writes_results_where_those_of_the_run_went() {
     let worked = sandbox.redrive("work --drain").expect(0).complains("results: out.jsonl");
     assert_eq!((worked.stdout.as_str(), json_lines(&sandbox.read("out.jsonl")).len()), ("", 2));
 }
+
+/// A worker with a definition that is new has no file of its own, but the tasks of its pipeline had one.
+#[test]
+fn results_are_not_only_printed_if_the_pipeline_had_a_file() {
+    let sandbox = sandbox(0);
+    sandbox.write("tasks.jsonl", "{\"n\":1,\"ok\":true}\n");
+    sandbox.redrive("run tasks.jsonl --out out.jsonl").expect(0);
+    sandbox.write("redrive.toml", format!("{}timeout = \"7s\"\n", sandbox.read("redrive.toml")));
+    sandbox.write("more.jsonl", "{\"n\":2,\"ok\":true}\n");
+    sandbox.redrive("push more.jsonl").expect(0);
+    let refused = sandbox.redrive("work --drain").expect(2).complains("out.jsonl").complains("--out FILE");
+    assert_eq!((refused.stdout.as_str(), sandbox.ledger("shop")["queued"].as_i64()), ("", Some(1)));
+    sandbox.redrive("work --drain --out out.jsonl").expect(0);
+    assert_eq!(json_lines(&sandbox.read("out.jsonl")).len(), 2);
+}

@@ -259,7 +259,8 @@ fn a_run_does_not_wait_for_a_sick_target_without_end() {
 /// With a small queue the tasks of the file wait for room, too.
 #[test]
 fn tasks_of_a_target_that_stays_away_are_letters_in_the_end() {
-    for max_queued in ["", "max_queued = 12"] {
+    for (max_queued, command) in [("", "run tasks.jsonl"), ("max_queued = 12", "run tasks.jsonl"), ("", "work --drain")]
+    {
         let sandbox = Sandbox::new();
         let tasks: String = (0..30).map(|n| format!("{{\"n\":{n},\"url\":\"https://sick.example/\"}}\n")).collect();
         sandbox.write("tasks.jsonl", tasks);
@@ -269,7 +270,10 @@ fn tasks_of_a_target_that_stays_away_are_letters_in_the_end() {
             "redrive.toml",
             format!("[pipeline.p]\ncommand = [\"sh\", \"fetch.sh\"]\n{max_queued}\n[pipeline.p.breaker]\nattempts_min = 6\ncool_down = \"300ms\"\n[pipeline.p.retry]\nbase = \"20ms\"\n"),
         );
-        let ran = sandbox.redrive("run tasks.jsonl --max-wait 1500ms").expect(3);
+        if command == "work --drain" {
+            sandbox.redrive("push tasks.jsonl").expect(0);
+        }
+        let ran = sandbox.redrive(&format!("{command} --max-wait 1500ms")).expect(3);
         ran.complains("given up: ").complains("redrive dead list --code target_on_hold");
         let ledger = sandbox.ledger("p");
         assert_eq!((&ledger["dead"], &ledger["queued"]), (&30.into(), &0.into()), "{ledger}");
@@ -326,7 +330,20 @@ fn inputs_reach_the_command_as_they_were_written() {
     }
 }
 
+#[test]
+fn lines_before_a_result_are_its_log_and_warned_of_once() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", numbers(3));
+    sandbox.write("shop.sh", "cat > /dev/null; echo loading; echo '{\"price\": 5}'\n");
+    let ran = sandbox.redrive("run tasks.jsonl -- sh shop.sh").expect(0);
+    assert_eq!(ran.stderr.matches("other lines before its result").count(), 1, "{}", ran.stderr);
+    let results = ran.json_lines();
+    assert!(results.iter().all(|line| (&line["result"]["price"], &line["log"]) == (&json!(5), &json!("loading"))));
+    assert_eq!(results.len(), 3);
+}
+
 crate::network::over_the_network! {
+    kept: [tasks_of_a_target_that_stays_away_are_letters_in_the_end],
     soak: [
         what_is_due_much_later_is_not_waited_for,
         prints_results_and_says_what_died,

@@ -165,3 +165,24 @@ fn requests_are_logged_as_json_with_who_asked_and_without_secrets() {
     let text = sandbox.read("access.log");
     assert!(!text.contains("hunter2") && !text.contains(&token), "{text}");
 }
+
+/// A body as large as may be, of the values that take most for their length: objects with one field each.
+#[test]
+fn one_request_takes_at_most_ten_times_its_size_in_memory() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox, "127.0.0.1:0", &[]);
+    ask(&served.address, "", "GET /status", None).expect("answered");
+    let before = served.memory_peak();
+    let (letters, values) = (15, 12_900);
+    let many = vec![json!({ "n": 1 }); values];
+    let letter = |n: usize| {
+        let input = json!({ "n": n, "many": many, "text": "x".repeat(900_000) });
+        json!({ "pipeline": "shop", "input": input, "message": "no" })
+    };
+    let body = json!((0..letters).map(letter).collect::<Vec<_>>());
+    let told = answered(&served.address, "", "POST /letters", &body);
+    assert_eq!(told["letters"].as_array().map(Vec::len), Some(letters));
+    assert!(told["letters"].as_array().is_some_and(|all| all.iter().all(|letter| letter["result"] == "new")), "{told}");
+    let (size, taken) = (body.to_string().len() as u64, served.memory_peak() - before);
+    assert!(taken <= 10 * size, "{taken} bytes for a request of {size}");
+}

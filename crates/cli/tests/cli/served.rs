@@ -41,6 +41,13 @@ impl Served {
         Self { child, address: address.unwrap_or_else(|| panic!("it does not listen: {said:?}")) }
     }
 
+    /// The most that it has had in memory since it started, in bytes.
+    pub fn memory_peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    }
+
     /// Ends it at once.
     pub fn kill(mut self) {
         self.child.kill().expect("killed");

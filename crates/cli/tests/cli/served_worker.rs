@@ -150,7 +150,6 @@ fn who_is_told_to_stop_gives_its_leases_back() {
     site.sandbox.assert_sound();
 }
 
-/// It takes as long as jobs that were leased ahead wait for their turn: five seconds.
 /// The time that a worker has to end begins with the signal, whatever it waits for.
 #[test]
 fn worker_that_is_told_to_stop_ends_though_its_server_is_away() {
@@ -174,6 +173,7 @@ fn worker_that_is_told_to_stop_ends_though_its_server_is_away() {
     site.sandbox.assert_sound();
 }
 
+/// It takes as long as jobs that were leased ahead wait for their turn: five seconds.
 #[test]
 fn what_was_leased_ahead_by_who_is_stuck_is_done_by_another() {
     let script = "case $(cat) in

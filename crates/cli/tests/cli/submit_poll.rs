@@ -122,6 +122,52 @@ fn an_unreadable_answer_to_a_submission_is_submitted_again() {
     assert_eq!(job["attempts"], 2);
 }
 
+/// What is limited for a target are requests: tasks that wait for their next poll are in nobody's way.
+#[test]
+fn sixteen_tasks_of_one_provider_are_polled_at_once() {
+    let submitted = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let (sandbox, provider) = sandbox(move |asked| match asked.path.as_str() {
+        "/submit" => {
+            submitted.fetch_add(1, Ordering::SeqCst);
+            accept(asked)
+        }
+        _ if submitted.load(Ordering::SeqCst) < 16 => ok(json!({"state": "pending"})),
+        _ => ready(),
+    });
+    sandbox.write("redrive.toml", sandbox.read("redrive.toml").replace("times = 3", "times = 500"));
+    sandbox.write("tasks.jsonl", (1..=16).map(|n| format!("{{\"page\":\"{n}\"}}\n")).collect::<String>());
+    let ran = sandbox.redrive("run tasks.jsonl").expect(0);
+    assert_eq!(ran.stderr.lines().next(), Some("solver: tasks at once: 16, requests to one target: 4"));
+    assert_eq!(provider.count("/submit"), 16);
+}
+
+/// What comes of asking for a task is not told as what came of submitting it: to send that again would pay again.
+#[test]
+fn each_exchange_is_exported_with_its_own_request() {
+    let (sandbox, _provider) = sandbox(|asked| match (asked.path.as_str(), asked.before) {
+        ("/submit", 0) => (200, HTML.into()),
+        ("/submit", _) => accept(asked),
+        _ => ok(json!({"state": "failed", "code": "ERROR_CAPTCHA_UNSOLVABLE"})),
+    });
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let number = sandbox.dead()[0]["number"].clone();
+    let har = sandbox.redrive(&format!("dead show {number} --har")).expect(0).json();
+    let entries = har["log"]["entries"].as_array().expect("entries");
+    let asked = |entry: &Value| {
+        let url = entry["request"]["url"].as_str().expect("an address").to_owned();
+        (entry["request"]["method"].clone(), url.rsplit_once('/').expect("a path").1.to_owned())
+    };
+    let expected = [(json!("POST"), "submit".to_owned()), (json!("GET"), "poll?id=t2".to_owned())];
+    assert_eq!(entries.iter().map(asked).collect::<Vec<_>>(), expected);
+    let curl = sandbox.redrive(&format!("dead show {number} --curl")).expect(0).stdout;
+    assert!(curl.contains("/poll?id=t2") && !curl.contains("/submit"), "{curl}");
+    sandbox.redrive("dead export --warc letters.warc.gz").expect(0);
+    let warc = std::process::Command::new("gzip").arg("-dc").arg(sandbox.path("letters.warc.gz")).output();
+    let warc = String::from_utf8_lossy(&warc.expect("gzip runs").stdout).into_owned();
+    let requests: Vec<_> = warc.lines().filter(|line| line.ends_with(" HTTP/1.1")).collect();
+    assert_eq!(requests, ["POST /submit HTTP/1.1", "GET /poll?id=t2 HTTP/1.1"]);
+}
+
 /// As with an answer that is no JSON, nobody knows whether the provider took the task.
 #[test]
 fn json_without_a_task_id_is_submitted_again() {

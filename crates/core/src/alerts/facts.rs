@@ -1,6 +1,6 @@
 //! What is judged: numbers that a store has without counting.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bounds::Share;
@@ -13,6 +13,8 @@ use crate::time::Timestamp;
 pub struct Facts {
     /// What is known of each pipeline.
     pub pipelines: BTreeMap<PipelineName, PipelineFacts>,
+    /// Pipelines that no file and no command defines: they are known only from what programs report.
+    pub undefined: BTreeSet<PipelineName>,
     /// The causes that killed most lately.
     pub causes: Vec<CauseFacts>,
     /// Targets whose breakers are not closed.

@@ -32,7 +32,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub use self::bounds::Share;
 pub use self::care::{AlertCare, CareChange, CareRefusal};
@@ -171,6 +171,40 @@ pub enum Verdict {
     Clear(String),
     /// Too little is known to say either.
     Unknown,
+    /// Too little is known, because no job has come to its end since then.
+    Silent(Timestamp),
+}
+
+impl Verdict {
+    /// `Silent` if it is known since when no job has come to its end, else `Unknown`.
+    fn unknown(silent: Option<Timestamp>) -> Self {
+        silent.map_or(Self::Unknown, Self::Silent)
+    }
+}
+
+/// Precedes, in a summary, the time since which no job has come to its end.
+const NOTHING_SINCE: &str = "; nothing has finished since ";
+
+impl Finding {
+    /// When the last job came to its end, if none did in the window.
+    pub fn nothing_since(&self) -> Option<Timestamp> {
+        Timestamp::deserialize(self.numbers.get("nothing_since")?).ok()
+    }
+
+    /// Adds to the summary since when no job has come to its end, or removes it.
+    fn silent_since(mut self, at: Option<Timestamp>, now: Timestamp) -> Self {
+        if self.numbers.remove("nothing_since").is_some() {
+            self.summary.truncate(self.summary.rfind(NOTHING_SINCE).unwrap_or(self.summary.len()));
+        }
+        if let Some(at) = at {
+            let text = at.to_string();
+            let from = if at.day() == now.day() { 11 } else { 0 };
+            let minute = text.get(from..16).unwrap_or(&text).replace('T', " ");
+            self.summary.push_str(&format!("{NOTHING_SINCE}{minute} UTC"));
+            self.numbers.insert("nothing_since".to_owned(), json!(at));
+        }
+        self
+    }
 }
 
 /// A condition that was looked at.
@@ -292,9 +326,13 @@ pub fn next(before: Option<&Alert>, seen: &Seen, file: &str, now: Timestamp) -> 
             })
         }
         (Some(alert), Verdict::Clear(why)) => alert.cleared(why, file, now),
-        (Some(alert), Verdict::Unknown) => {
-            let silent = now.since(alert.seen_at) >= SILENT_FOR;
-            silent.then(|| alert.over("nothing was heard of it for a day", now))
+        (Some(alert), verdict @ (Verdict::Unknown | Verdict::Silent(_))) => {
+            if now.since(alert.seen_at) >= SILENT_FOR {
+                return Some(alert.over("nothing was heard of it for a day", now));
+            }
+            let since = if let Verdict::Silent(at) = verdict { Some(*at) } else { None };
+            let finding = alert.finding.clone().silent_since(since, now);
+            (finding != alert.finding).then(|| Alert { finding, ..alert.clone() })
         }
     }
 }

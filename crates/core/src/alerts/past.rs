@@ -31,9 +31,9 @@ pub fn would_have_fired(
         times.extend(watched.into_iter().filter(|(_, is)| *is).map(|(condition, _)| ((name.clone(), condition), 0)));
         let mut alerts = Alerts::new();
         for (at, share) in hours.iter().filter(|(at, _)| *at + HOUR > since && *at <= now) {
-            // At the end of the hour, all of it is in the window, and nothing of it is what was usual before.
+            // At the end of the hour, all of it is in both windows, and nothing of it is what was usual before.
             let then = *at + HOUR;
-            let usual = hours.iter().filter(|(earlier, _)| earlier < at).copied().collect();
+            let usual = hours.iter().filter(|(earlier, _)| earlier <= at).copied().collect();
             let pipeline = PipelineFacts { minutes: vec![(then, *share)], hours: usual, ..PipelineFacts::default() };
             let facts = Facts { pipelines: [(name.clone(), pipeline)].into(), ..Facts::default() };
             for alert in judge(rules, &facts, &alerts, then) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::Condition;
 use crate::ids::PipelineName;
 
 /// The thresholds of one pipeline, or of all that have none of their own.
@@ -14,6 +15,10 @@ pub struct Rules {
     pub rate: Option<f64>,
     /// Jobs that must have died in the window for a share to be told.
     pub died_min: u64,
+    /// A second, longer window of `rate`, for pipelines that end few jobs in the first.
+    pub long_window: Option<Duration>,
+    /// Jobs that must have died in the long window for a share to be told.
+    pub long_died_min: u64,
     /// How many times its usual share may die.
     pub jump: Option<f64>,
     /// Letters of a cause that is new, came back or escalates, within two hours.
@@ -34,6 +39,23 @@ pub struct Rules {
     pub disk: Option<u64>,
 }
 
+impl Rules {
+    /// Whether they have a condition.
+    pub const fn watch(&self, condition: Condition) -> bool {
+        match condition {
+            Condition::Rate => self.rate.is_some(),
+            Condition::Jump => self.jump.is_some(),
+            Condition::Cause => self.cause_letters.is_some(),
+            Condition::Breaker => self.breaker.is_some(),
+            Condition::Replay => self.replay,
+            Condition::Stalled => self.stalled.is_some(),
+            Condition::Coverage => self.coverage.is_some(),
+            Condition::Expiry => self.expiry.is_some(),
+            Condition::Disk => self.disk.is_some(),
+        }
+    }
+}
+
 impl Default for Rules {
     fn default() -> Self {
         let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
@@ -41,6 +63,8 @@ impl Default for Rules {
             window: minutes(15),
             rate: Some(0.005),
             died_min: 5,
+            long_window: Some(minutes(24 * 60)),
+            long_died_min: 3,
             jump: Some(3.0),
             cause_letters: Some(10),
             cause_share: 0.1,
@@ -61,7 +85,8 @@ pub struct RuleBook {
     pub all: Rules,
     /// Of those that have.
     pub pipelines: BTreeMap<PipelineName, Rules>,
-    /// The pipelines that are judged by them; nothing if all are. Those of others are left alone: whoever knows them judges them.
+    /// The pipelines that are judged by them; nothing if all are. Those of others are left alone: whoever knows them judges them. Those
+    /// that nobody knows are judged by everybody.
     pub judged: Option<BTreeSet<PipelineName>>,
     /// What the file is known by that has them. An alert belongs to the files whose rules see it: another file neither ends it nor
     /// tells its sinks of it.
@@ -79,8 +104,8 @@ impl RuleBook {
         self.judged.as_ref().is_none_or(|judged| judged.contains(pipeline))
     }
 
-    /// The longest window of any.
-    pub fn window_max(&self) -> Duration {
-        self.pipelines.values().map(|rules| rules.window).fold(self.all.window, Duration::max)
+    /// The longest of a time that rules have, of all pipelines.
+    pub fn longest(&self, time: impl Fn(&Rules) -> Duration) -> Duration {
+        self.pipelines.values().map(&time).fold(time(&self.all), Duration::max)
     }
 }

@@ -63,11 +63,19 @@ fn node(stderr: &str) -> Option<Uncaught> {
     // What stands in brackets is the error's own name, or its code.
     let marked_code = marked.filter(|marked| is_code(marked));
     let field = lines[frame..].iter().find_map(|line| line.trim().strip_prefix("code: '")?.split('\'').next());
+    let causes = lines[frame..].iter().filter_map(|line| node_cause(line));
     Some(Uncaught {
-        message: lines[head..frame].join("\n"),
+        message: lines[head..frame].iter().copied().chain(causes).collect::<Vec<_>>().join("\n"),
         error_type: Some(marked.filter(|marked| !is_code(marked)).unwrap_or(name).to_owned()),
         code: marked_code.or(field.filter(|code| is_code(code))).map(str::to_owned),
     })
+}
+
+/// `[cause]: Error: connect ECONNREFUSED 127.0.0.1:1`, without the bracket that opens its fields.
+fn node_cause(line: &str) -> Option<&str> {
+    let cause = line.trim().strip_suffix('{').unwrap_or(line).trim();
+    let said = cause.strip_prefix("[cause]: ")?;
+    (!said.trim().is_empty()).then_some(cause)
 }
 
 /// `TypeError`, or `DOMException [TimeoutError]`, before a colon; after `<ref *1> ` if the error refers to itself.
@@ -174,6 +182,9 @@ mod tests {
         let circular = "    ^\n\n<ref *1> AxiosError: timeout of 200ms exceeded\n    at RedirectableRequest.handleTimeout (/app/node_modules/axios/dist/node/axios.cjs:5103:15) {\n  isAxiosError: true,\n  code: 'ECONNABORTED',\n  request: <ref *3> Writable {}\n}\n\nNode.js v20.20.2\n";
         let message = "<ref *1> AxiosError: timeout of 200ms exceeded";
         assert_read(circular, message, Some("AxiosError"), Some("ECONNABORTED"));
+        let caused = "    ^\n\nTypeError: fetch failed\n    at node:internal/deps/undici/undici:13185:13\n    at async main (file:///app/scrape.mjs:3:13) {\n  [cause]: Error: connect ECONNREFUSED 127.0.0.1:1\n      at TCPConnectWrap.afterConnect [as oncomplete] (node:net:1611:16) {\n    errno: -111,\n    code: 'ECONNREFUSED',\n    port: 1\n  }\n}\n\nNode.js v20.20.2\n";
+        let message = "TypeError: fetch failed\n[cause]: Error: connect ECONNREFUSED 127.0.0.1:1";
+        assert_read(caused, message, Some("TypeError"), Some("ECONNREFUSED"));
         let coded = "      ^\n\nTypeError [ERR_INVALID_URL]: Invalid URL\n    at new URL (node:internal/url:806:29)\n";
         assert_read(coded, "TypeError [ERR_INVALID_URL]: Invalid URL", Some("TypeError"), Some("ERR_INVALID_URL"));
     }

@@ -2,7 +2,8 @@
 
 use super::quotes::{self, Quoted};
 use super::template::{Template, Token};
-use super::words::{Shape, shape};
+use super::vocabulary::{NAME_GOES_ON, NAMES, has};
+use super::words::{Shape, is_numbered_name, shape};
 use super::{Masked, chunks, markup, numbers, sections, values};
 
 /// How deep quotes within quotes are read.
@@ -228,9 +229,23 @@ impl<'a> Walk<'a> {
         if self.access_log {
             return false;
         }
+        if self.is_name(word, out) {
+            return true;
+        }
         let is_status =
             || numbers::is_failed_status(word) && numbers::is_status_before(self.next, out.last().is_none());
         is_status() || out.name().is_some_and(|name| numbers::means_something(word, name))
+    }
+
+    /// Whether a word with digits is a name: `row2 is not defined`, `field price2`, and the place in `:nth-child(2)`.
+    fn is_name(&self, word: &str, out: &Template<'_>) -> bool {
+        let goes_on = || NAME_GOES_ON.iter().any(|words| self.next.starts_with(words));
+        let is_named = || matches!(out.last(), Some(Token::Word(before)) if has(NAMES, before));
+        let is_place = || match (out.back(2), out.last()) {
+            (Some(Token::Word(function)), Some(Token::Sign("("))) => function.starts_with("nth-"),
+            _ => false,
+        };
+        is_place() || (is_numbered_name(word) && (goes_on() || is_named()))
     }
 
     fn masked(&mut self, kind: &'static str, word: &'a str, spaced: bool, out: &mut Template<'a>) {

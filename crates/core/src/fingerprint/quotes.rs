@@ -3,6 +3,7 @@
 use super::numbers;
 use super::template::{Template, Token};
 use super::vocabulary::{FINDERS, MISSING, NAMED_AFTER, NAMED_BEFORE, TELLING_KEYS, TYPES, VALUED_AFTER, has};
+use super::words::is_numbered_name;
 
 /// What to do with the text between two quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +31,18 @@ pub(super) fn decide(text: &str, before: &Template<'_>, after: &str) -> Quoted {
         Some(Token::Sign(":")) if after.trim().is_empty() && names_what_is_missing(before) && is_identifier(text) => {
             Quoted::Read
         }
+        Some(Token::Sign(":"))
+            if after.trim().is_empty() && names_what_is_missing(before) && is_numbered_name(text) =>
+        {
+            Quoted::Keep
+        }
         Some(Token::Sign("=" | ":")) => value(text, before),
         Some(Token::Sign("(")) => argument(text, before),
         Some(Token::Sign("[")) => Quoted::Read,
         Some(Token::Sign(",")) if before.bracket() == Some("[") => Quoted::Mask,
         Some(Token::Sign(",")) if before.bracket() == Some("(") => Quoted::Read,
         Some(Token::Word(word)) if has(VALUED_AFTER, word) => Quoted::Mask,
+        Some(Token::Word(word)) if has(NAMED_AFTER, word) && is_numbered_name(text) => Quoted::Keep,
         Some(Token::Word(word)) if has(NAMED_AFTER, word) || word == "b" => Quoted::Read,
         _ => by_itself(text, after),
     }
@@ -67,7 +74,7 @@ fn argument(text: &str, before: &Template<'_>) -> Quoted {
 fn by_itself(text: &str, after: &str) -> Quoted {
     let next = after.trim_start();
     if NAMED_BEFORE.iter().any(|word| next.starts_with(word)) {
-        return Quoted::Read;
+        return if is_numbered_name(text) { Quoted::Keep } else { Quoted::Read };
     }
     let is_value = ["is not ", "does not match", "is too "].iter().any(|said| next.starts_with(said));
     if is_value || !is_identifier(text) { Quoted::Mask } else { Quoted::Read }
@@ -124,6 +131,10 @@ mod tests {
             ("column 'price' not found", "column 'price' not found"),
             ("KeyError: 'price'", "KeyError: 'price'"),
             ("KeyError: '71823460'", "KeyError: <*>"),
+            ("KeyError: 'price2'", "KeyError: 'price2'"),
+            ("KeyError: 'B0E9CX7A77'", "KeyError: <*>"),
+            ("properties of undefined (reading 'col2')", "properties of undefined (reading 'col2')"),
+            ("selector 'h1.title' failed", "selector 'h1.title' failed"),
             ("ValueError: 'abc'", "ValueError: <*>"),
             ("no attribute 'text'", "no attribute 'text'"),
             ("'latin-1' codec", "'latin-1' codec"),

@@ -47,6 +47,7 @@ impl State {
             Self::Traceback | Self::Telling => {}
         }
         *self = match text {
+            _ if text.starts_with("[cause]: ") => Self::Telling,
             _ if !first && text.starts_with(['{', '[']) => Self::Over,
             _ if DETAILS.iter().any(|start| text.starts_with(start)) => Self::Over,
             "Call log:" => Self::CallLog,
@@ -81,6 +82,10 @@ mod tests {
             ("Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'", "KeyError: 'x'"),
             ("Dropped: no price\n{'sku': 'B0'}", "Dropped: no price"),
             ("Error: no\n    at f (a.js:1:2)", "Error: no"),
+            (
+                "Error: no\n    at f (a.js:1:2) {\n  [cause]: Error: late\n      at g (a.js:3:1)\n}",
+                "Error: no|  [cause]: Error: late|}",
+            ),
         ];
         for (message, told) in table {
             let sections: Vec<&str> = telling(message).into_iter().map(str::trim_end).collect();

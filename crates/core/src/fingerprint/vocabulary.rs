@@ -48,8 +48,9 @@ pub(super) const SPELLED_WITH_DIGITS: &[&str] = &[
 /// Tags that make angle brackets a snippet of a page.
 #[rustfmt::skip]
 pub(super) const TAGS: &[&str] = &[
-    "head", "title", "meta", "link", "body", "div", "span", "p", "a", "h1", "h2", "h3", "button", "iframe", "img",
-    "script", "style", "form", "input", "table", "tr", "td", "ul", "li", "section", "label", "select", "svg", "center",
+    "head", "title", "meta", "link", "body", "div", "span", "p", "a", "h1", "h2", "h3", "h4", "h5", "h6", "button",
+    "iframe", "img", "script", "style", "form", "input", "table", "tr", "td", "th", "ul", "ol", "li", "dl", "dt", "dd",
+    "section", "label", "select", "svg", "center",
 ];
 
 /// What stands in quotes after these is a name.
@@ -67,6 +68,12 @@ pub(super) const MISSING: &[&str] = &[
     "KeyError", "KeyNotFound", "AttributeError", "NameError", "LookupError", "MissingField", "FieldNotFound",
     "ColumnNotFound", "NoSuchElement", "NoSuchKey", "SelectorNotFound",
 ];
+
+/// A word after these is a name, whatever digits it has.
+pub(super) const NAMES: &[&str] = &["attribute", "column", "field", "key", "property", "selector", "variable"];
+
+/// A word before these is a name.
+pub(super) const NAME_GOES_ON: &[&str] = &[" is not defined", " is not a function", " is undefined"];
 
 /// What stands in quotes before these is a name.
 #[rustfmt::skip]

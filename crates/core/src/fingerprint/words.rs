@@ -1,7 +1,7 @@
 //! Words: whether one varies, by its shape alone.
 
 use super::numbers;
-use super::vocabulary::{SPELLED_WITH_DIGITS, TOP_LEVELS};
+use super::vocabulary::{SPELLED_WITH_DIGITS, TAGS, TOP_LEVELS, has};
 
 /// What a word looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,9 @@ pub(super) fn shape(word: &str) -> Shape {
     if let Some(shape) = path(word, &counts).or_else(|| host(word, &counts)) {
         return shape;
     }
+    if counts.digits > 0 && is_selector(word) {
+        return Shape::Plain;
+    }
     if counts.digits == 0 {
         let hash = counts.not_hex == 0 && counts.dots == 0 && counts.letters() >= 8;
         return if hash || counts.look_random() { Shape::Varies("id") } else { Shape::Plain };
@@ -165,6 +168,24 @@ fn host(word: &str, counts: &Counts) -> Option<Shape> {
     (known && plain).then_some(Shape::Varies(kind))
 }
 
+/// `h1`, `h2.title`, `.col-3`, `#row2`: the digits of a selector of CSS were written by a person.
+fn is_selector(word: &str) -> bool {
+    let (tag, classes) = word.split_at(word.find(['.', '#']).unwrap_or(word.len()));
+    if classes.is_empty() {
+        return matches!(tag.as_bytes(), [b'h', b'1'..=b'6']);
+    }
+    (tag.is_empty() || has(TAGS, tag)) && classes.split(['.', '#']).skip(1).all(is_numbered_name)
+}
+
+/// `price2`, `address_line_2`: a name with few digits, and not one that a machine made.
+pub(super) fn is_numbered_name(word: &str) -> bool {
+    let counts = Counts::of(word);
+    let is_name = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let is_hash = counts.not_hex == 0 && counts.digits > 1 && counts.digits + counts.letters() >= 5;
+    is_name && counts.digits <= 2 && !is_hash && !counts.look_random()
+}
+
 fn is_spelled_with_digits(word: &str) -> bool {
     SPELLED_WITH_DIGITS.iter().any(|name| {
         let starts = word.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
@@ -187,6 +208,11 @@ mod tests {
             ("ERR_HTTP2_PROTOCOL_ERROR", Shape::Plain),
             ("utf-8", Shape::Plain),
             ("//h3", Shape::Plain),
+            ("h1", Shape::Plain),
+            ("h1.title", Shape::Plain),
+            (".col-3", Shape::Plain),
+            ("div#row2", Shape::Plain),
+            ("#4e341c8f", Shape::Varies("id")),
             ("12", Shape::Varies("number")),
             ("10.0.0.1", Shape::Varies("ip")),
             ("2024-05-06", Shape::Varies("date")),

@@ -73,6 +73,11 @@ impl Secrets {
         }
     }
 
+    /// Adds what a header of any name is sent with: the value, and what follows a scheme such as `Bearer` in it.
+    pub fn add_credentials(&mut self, value: &str) {
+        credentials::parts("authorization", value).iter().for_each(|part| self.add_value(part));
+    }
+
     /// Adds the user and password of an address.
     pub fn add_user(&mut self, user: &str, password: &str) {
         if !password.is_empty() {

@@ -69,6 +69,24 @@ fn fatal_errors_skip_retries() {
 }
 
 #[test]
+fn rule_discards_a_job_whatever_it_worked_from() {
+    let rules: Vec<Rule> =
+        serde_json::from_value(serde_json::json!([{"status": [404], "reason": "not_found", "disposition": "discard"}]))
+            .expect("the rules are valid");
+    let policy = Policy { rules, ..Policy::default() };
+    let report = FailureReport { http_status: Some(404), ..FailureReport::message("no such page") };
+    for saved in [None, Some(Payload::bare(crate::payloads::PayloadHash::from_bytes([1; 32]), 3))] {
+        let job = LeasedJob { saved, ..job(Tally::default()) };
+        let mut decision = decide(&policy, &job, Outcome::Failed(report.clone()), ending());
+        let why = "a rule discards it: not_found: no such page".to_owned();
+        assert_eq!(decision.destination, Destination::Discarded { why });
+        assert!(!decision.is_first_end() && !decision.signal.is_trouble(), "it counts as neither done nor dead");
+        decision.keep(Some(Payload::bare(crate::payloads::PayloadHash::from_bytes([2; 32]), 3)));
+        assert_eq!(decision.payload(), None);
+    }
+}
+
+#[test]
 fn a_replay_has_its_own_attempts_up_to_the_total() {
     let replayed = Tally { attempts: 4, attempts_before: 4, replays: 1, ..Tally::default() };
     let fifth = fail(replayed, Reason::Timeout);
@@ -211,7 +229,7 @@ proptest! {
                     prop_assert!(decision.tally.crashes <= policy.crashes_max);
                     return Ok(());
                 }
-                Destination::Done => prop_assert!(false, "a failure is never done"),
+                Destination::Done | Destination::Discarded { .. } => prop_assert!(false, "no rule says so"),
             }
         }
         prop_assert!(false, "never buried");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redrive_core::actors::Actor;
 use redrive_core::alerts::past::would_have_fired;
-use redrive_core::alerts::{AlertKey, CareChange, CareRefusal, Condition};
+use redrive_core::alerts::{AlertKey, CareChange, CareRefusal, Condition, RuleBook};
 use redrive_core::ids::PipelineName;
 use redrive_store::contract::{AlertChange, AlertView, CareForAlert, CountEvents, Span};
 use serde::{Deserialize, Serialize};
@@ -127,8 +127,11 @@ impl Redrive {
     pub async fn past_rules(&self, watching: &Watching) -> Result<Vec<PastRule>, Error> {
         let now = self.now();
         let counts = self.store.counts(CountEvents::since(now - PAST - USUAL_FOR, Span::Hour)).await?;
-        let hours = gather::by_time(&counts, now).into_iter().map(|(name, hours)| (name.clone(), hours)).collect();
-        let times = would_have_fired(watching.rules(), &hours, now - PAST, now);
+        let unwatched = self.unwatched(watching).await?;
+        let hours = gather::by_time(&counts, now).into_iter().map(|(name, hours)| (name.clone(), hours));
+        let hours = hours.filter(|(name, _)| !unwatched.contains(name)).collect();
+        let rules = RuleBook { judged: None, ..watching.rules().clone() };
+        let times = would_have_fired(&rules, &hours, now - PAST, now);
         Ok(times.into_iter().map(|((pipeline, condition), times)| PastRule { pipeline, condition, times }).collect())
     }
 }

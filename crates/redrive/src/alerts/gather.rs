@@ -1,12 +1,12 @@
 //! The numbers that alerts are judged by. All are kept as things happen: nothing is counted here, however much there is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redrive_core::alerts::facts::{BreakerFacts, CauseFacts, Expiring, Facts, FieldFacts, PipelineFacts, ReplayFacts};
 use redrive_core::alerts::judge::Alerts as Judged;
-use redrive_core::alerts::{Condition, Rules, Share};
-use redrive_core::breakers::BreakerState;
+use redrive_core::alerts::{Alert, Condition, Rules, Share};
+use redrive_core::breakers::{BreakerState, BreakerView};
 use redrive_core::causes::CauseId;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
@@ -14,8 +14,8 @@ use redrive_core::ledger::Ledger;
 use redrive_core::replays::paused_itself;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    BreakerView, BusiestCauses, CauseHour, CauseView, CountEvents, CoverageCount, EventCount, ListCauses, ListReplays,
-    ReplayView, Span, Watch, Watched,
+    BusiestCauses, CauseHour, CauseView, CountEvents, CoverageCount, EventCount, ListCauses, ListReplays, ReplayView,
+    Span, Watch, Watched,
 };
 
 use super::Watching;
@@ -44,18 +44,21 @@ pub(super) async fn facts(
 ) -> Result<Facts, Error> {
     let store = &redrive.store;
     let mut ledgers = store.ledgers().await?;
-    ledgers.retain(|name, _| watching.rules().judges(name));
     let expiring = expiry_times(watching, &ledgers, now);
     let mut watched = store.watch(Watch { expiring, limit: EXPIRING_MAX, now }).await?;
+    let is_undefined = |name: &&PipelineName| !watched.defined.contains(*name) && !watching.defines(name);
+    let undefined: BTreeSet<_> = ledgers.keys().filter(is_undefined).cloned().collect();
+    ledgers.retain(|name, _| watching.rules().judges(name) || undefined.contains(name));
     // What people paused is not expected to move.
     let paused = store.pauses().await?;
     watched.due_since.retain(|name, _| !paused.contains_key(name));
-    let minutes = store.counts(CountEvents::since(now - minutes_back(watching), Span::Minute)).await?;
-    let hours = store.counts(CountEvents::since(now - USUAL_FOR, Span::Hour)).await?;
+    let minutes = store.counts(CountEvents::since(now - minutes_back(watching, known), Span::Minute)).await?;
+    let hours = store.counts(CountEvents::since(now - hours_back(watching), Span::Hour)).await?;
     let free_bytes = watched.free_bytes;
     let pipelines = pipelines(watching, &ledgers, &watched, &minutes, &hours, now);
     Ok(Facts {
         pipelines,
+        undefined,
         causes: causes(redrive, &firing_causes(known), &hours, now).await?,
         breakers: store.list_breakers().await?.into_iter().filter_map(|view| breaker(view, now)).collect(),
         replays: replays(redrive).await?,
@@ -64,12 +67,20 @@ pub(super) async fn facts(
     })
 }
 
-/// How far back minutes are read: as far as a window or a standstill goes.
-fn minutes_back(watching: &Watching) -> Duration {
-    let rules = watching.rules();
-    let longest = |rules: &Rules| rules.window.max(rules.stalled.unwrap_or_default());
-    let longest = rules.pipelines.values().map(longest).fold(longest(&rules.all), Duration::max);
+/// How far back minutes are read: as far as a window or a standstill goes, or as far as there are any while the share of a pipeline
+/// fires, which may have fallen silent since.
+fn minutes_back(watching: &Watching, known: &Judged) -> Duration {
+    let is_share = |alert: &Alert| matches!(alert.condition, Condition::Rate | Condition::Jump);
+    if known.values().any(|alert| alert.is_firing() && is_share(alert)) {
+        return 6 * HOUR;
+    }
+    let longest = watching.rules().longest(|rules: &Rules| rules.window.max(rules.stalled.unwrap_or_default()));
     (longest + HOUR / 12).min(6 * HOUR)
+}
+
+/// How far back hours are read: as far as the long window goes, and what is usual.
+fn hours_back(watching: &Watching) -> Duration {
+    USUAL_FOR.max(watching.rules().longest(|rules: &Rules| rules.long_window.unwrap_or_default()) + HOUR)
 }
 
 /// The times before which letters of each pipeline were kept that will soon be too old: within a quarter of how long they are kept.
@@ -197,7 +208,10 @@ fn firing_causes(known: &Judged) -> Vec<CauseId> {
 async fn replays(redrive: &Redrive) -> Result<Vec<ReplayFacts>, Error> {
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let page = redrive.store.list_replays(ListReplays { open_only: true, limit: LISTED, cursor }).await?;
+        let page = redrive
+            .store
+            .list_replays(ListReplays { open_only: true, limit: LISTED, cursor, within: Vec::new() })
+            .await?;
         found.extend(page.items.into_iter().filter_map(replay));
         cursor = page.next;
         if cursor.is_none() {

@@ -17,12 +17,14 @@ mod gather;
 pub mod sinks;
 mod watching;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redrive_core::alerts::judge::Alerts as Judged;
 use redrive_core::alerts::{Alert, Notice, due_notice, judge};
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{AlertChange, AlertView, ForgetAlerts, PostNotices, SinkView};
+use redrive_store::contract::{AlertChange, AlertView, ForgetAlerts, PostNotices, SinkView, Watch};
 use serde::{Deserialize, Serialize};
 
 pub use self::care::{AlertError, PAST, PastRule};
@@ -52,6 +54,9 @@ pub struct AlertList {
     pub alerts: Vec<AlertView>,
     /// The sinks, and how they fare.
     pub sinks: Vec<SinkState>,
+    /// Pipelines that are not judged by the local file: another has them, or it has no `[alerts]`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unwatched: BTreeSet<PipelineName>,
 }
 
 /// A sink, and how it fares.
@@ -193,13 +198,13 @@ impl Redrive {
     pub async fn check_alerts_within(&self, watching: &Watching, time: Duration) -> Result<AlertList, Error> {
         if watching.looks_on() {
             let firing = self.preview_alerts(watching).await?;
-            let AlertList { sinks, alerts: known } = self.list_alerts(watching).await?;
+            let AlertList { sinks, alerts: known, unwatched } = self.list_alerts(watching).await?;
             let view = |alert: Alert| {
                 let known = known.iter().find(|view| view.alert.key == alert.key).cloned();
                 known
                     .map_or_else(|| AlertView::new(alert.clone(), 0), |view| AlertView { alert: alert.clone(), ..view })
             };
-            return Ok(AlertList { alerts: firing.into_iter().map(view).collect(), sinks });
+            return Ok(AlertList { alerts: firing.into_iter().map(view).collect(), sinks, unwatched });
         }
         self.judge_alerts(watching).await?;
         let ending = Ending::default();
@@ -218,7 +223,17 @@ impl Redrive {
 
     /// The alerts that are kept, and the sinks: those of the local file, and those that others are to tell something.
     pub async fn list_alerts(&self, watching: &Watching) -> Result<AlertList, Error> {
-        Ok(AlertList { alerts: self.store.list_alerts().await?, sinks: self.list_sinks(watching).await? })
+        let (alerts, sinks) = (self.store.list_alerts().await?, self.list_sinks(watching).await?);
+        Ok(AlertList { alerts, sinks, unwatched: self.unwatched(watching).await? })
+    }
+
+    /// Pipelines that are not judged by these rules. What no file defines is judged by those of every file.
+    pub async fn unwatched(&self, watching: &Watching) -> Result<BTreeSet<PipelineName>, Error> {
+        let mut names: BTreeSet<_> = self.store.ledgers().await?.into_keys().collect();
+        let watched = self.store.watch(Watch { expiring: Vec::new(), limit: 1, now: self.now() }).await?;
+        let is_defined = |name: &PipelineName| watching.defines(name) || watched.defined.contains(name);
+        names.retain(|name| !watching.rules().judges(name) && is_defined(name));
+        Ok(names)
     }
 
     /// The sinks of the local file, and those that others are to tell something, with how they fare.

@@ -44,6 +44,11 @@ impl Watching {
         self
     }
 
+    /// The same by other thresholds.
+    pub fn with_rules(self, rules: RuleBook) -> Self {
+        Self { rules, looks_on: false, ..self }
+    }
+
     /// The same by who only looks: what fires is seen, and nothing is kept of it, since others may judge it by thresholds of theirs.
     pub fn looking_on(self) -> Self {
         Self { looks_on: true, ..self }
@@ -62,6 +67,11 @@ impl Watching {
     /// The sinks.
     pub fn sinks(&self) -> &[Sink] {
         &self.sinks
+    }
+
+    /// Whether the file defines a pipeline.
+    pub(super) fn defines(&self, name: &PipelineName) -> bool {
+        self.policies.contains_key(name)
     }
 
     /// The policy of a pipeline, as far as it is known.

@@ -1,11 +1,11 @@
 //! What people do to breakers: close them, hold targets, have a probe go. Workers of every process hear of it within moments.
 
 use redrive_core::actors::Actor;
-use redrive_core::breakers::{Breaker, BreakerState, BreakerTurn, NextBreaker, turned};
+use redrive_core::breakers::{Breaker, BreakerState, BreakerTurn, BreakerView, NextBreaker, turned};
 use redrive_core::ids::PipelineName;
 use redrive_core::seen::Version;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{BreakerView, TurnBreaker};
+use redrive_store::contract::TurnBreaker;
 
 use super::TURNS_MAX;
 use crate::engine::Redrive;

@@ -1,7 +1,8 @@
 //! How many tasks go on when the breaker of a target is closed: those of replays that are paused wait for these.
 
+use redrive_core::breakers::BreakerView;
 use redrive_core::replays::ReplayState;
-use redrive_store::contract::{BreakerView, ListReplays, ReplayView};
+use redrive_store::contract::{ListReplays, ReplayView};
 
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -35,7 +36,7 @@ impl LetGo {
 impl Redrive {
     /// What becomes of the tasks that wait for a target when its breaker is closed.
     pub async fn let_go(&self, view: &BreakerView) -> Result<LetGo, Error> {
-        let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None };
+        let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None, within: Vec::new() };
         let mut replays = self.store.list_replays(open).await?.items;
         replays.retain(|replay| replay.progress.running > 0 && replay.pipelines.contains(&view.pipeline));
         Ok(parted(view.held, view.held_of_replays, &replays))

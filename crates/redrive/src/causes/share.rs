@@ -1,4 +1,4 @@
-//! How many of the tasks that came to their end died of a cause, since it was first seen.
+//! How many of the tasks that came to their end died of a cause, from its first death to its last.
 
 use std::time::Duration;
 
@@ -24,28 +24,33 @@ pub struct CauseShare {
     pub died: Share,
     /// Since when.
     pub since: Timestamp,
+    /// Until when: tasks that ended after the last death say nothing about the cause.
+    pub until: Timestamp,
 }
 
 impl Redrive {
-    /// How many tasks died of a cause, of all that came to their end since it was first seen, or in the last seven days.
+    /// How many tasks died of a cause, of all that came to their end from its first death to its last, or in the seven days before that.
     pub async fn cause_share(&self, cause: &CauseView) -> Result<CauseShare, Error> {
-        let (since, by) = counted(cause.first_seen, self.now());
+        let now = self.now();
+        let (since, until, by) = counted((cause.first_seen, cause.last_seen), now);
         let hours = self.store.cause_hours(vec![cause.id.clone()], since).await?;
         let died: i64 = hours.iter().map(|hour| hour.count - hour.imported).sum();
-        let counts = self.store.counts(CountEvents::since(since, by).of(cause.pipeline.clone())).await?;
+        let counts = CountEvents { until: Some(until), ..CountEvents::since(since, by).of(cause.pipeline.clone()) };
+        let counts = self.store.counts(counts).await?;
         let ended: i64 = counts.iter().map(|count| EventCount::died_once(count) + count.done_once()).sum();
         let [died, ended] = [died, ended.max(died)].map(|n| u64::try_from(n).unwrap_or(0));
-        Ok(CauseShare { died: Share::new(died, ended), since })
+        Ok(CauseShare { died: Share::new(died, ended), since, until: until.min(now) })
     }
 }
 
-/// From when on, and by what, is counted: the beginning of the minute or of the hour in which a cause was first seen.
-fn counted(first_seen: Timestamp, now: Timestamp) -> (Timestamp, Span) {
-    if now.since(first_seen) <= BY_THE_MINUTE {
-        return (Timestamp::from_millis(first_seen.minute() * 60_000), Span::Minute);
+/// From when on, until when and by what is counted: whole minutes or hours, those of the first and the last death included.
+fn counted((first, last): (Timestamp, Timestamp), now: Timestamp) -> (Timestamp, Timestamp, Span) {
+    if now.since(first) <= BY_THE_MINUTE {
+        let minute = |minute: i64| Timestamp::from_millis(minute * 60_000);
+        return (minute(first.minute()), minute(last.minute() + 1), Span::Minute);
     }
-    let since = first_seen.max(now - COUNTED);
-    (Timestamp::from_millis(since.hour() * HOUR_MS), Span::Hour)
+    let hour = |hour: i64| Timestamp::from_millis(hour * HOUR_MS);
+    (hour(first.max(last - COUNTED).hour()), hour(last.hour() + 1), Span::Hour)
 }
 
 #[cfg(test)]
@@ -53,12 +58,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_counted_since_it_was_first_seen_for_a_week_at_most() {
-        let at = |minutes: i64| Timestamp::from_millis(minutes * 60_000 + 7);
-        let now = at(30 * 24 * 60);
-        let of = |minutes_ago: i64| counted(at(30 * 24 * 60 - minutes_ago), now);
-        assert_eq!(of(50), (Timestamp::from_millis((30 * 24 * 60 - 50) * 60_000), Span::Minute));
-        assert_eq!(of(150), (Timestamp::from_millis((30 * 24 - 3) * HOUR_MS), Span::Hour));
-        assert_eq!(of(20 * 24 * 60), (Timestamp::from_millis(23 * 24 * HOUR_MS), Span::Hour));
+    fn a_cause_is_counted_from_its_first_death_to_its_last_for_a_week_at_most() {
+        const MINUTE: i64 = 60_000;
+        let day = 24 * 60;
+        let at = |minutes: i64| Timestamp::from_millis(minutes * MINUTE + 7);
+        let now = 30 * day;
+        for (ago, expected) in [
+            ((50, 50), ((now - 50) * MINUTE, (now - 49) * MINUTE, Span::Minute)),
+            ((150, 70), ((now - 180) * MINUTE, (now - 60) * MINUTE, Span::Hour)),
+            ((20 * day, 9 * day), ((now - 16 * day) * MINUTE, (now - 9 * day + 60) * MINUTE, Span::Hour)),
+        ] {
+            let (since, until, by) = counted((at(now - ago.0), at(now - ago.1)), at(now));
+            assert_eq!((since.as_millis(), until.as_millis(), by), expected, "{ago:?}");
+        }
     }
 }

@@ -30,7 +30,7 @@ use self::aside::aside;
 pub use self::candidates::{COUNTED_MAX, CandidateCounts};
 pub use self::different::{Differences, Uncompared};
 pub use self::hunks::{Hunk, HunkLine, HunkRow};
-use self::pages::{Beside, Body, Shown, Wanted};
+use self::pages::{Beside, Body, Shown, Then, Wanted};
 pub use self::pages::{ComparedField, Found};
 use crate::config::{Overrides, Setting};
 use crate::engine::Redrive;
@@ -38,6 +38,7 @@ use crate::error::Error;
 use crate::handler::http::decoded;
 use crate::handler::http::extract::{Extractor, Rules};
 use crate::pipeline::Pipeline;
+use crate::replays::rules_of;
 use crate::vault::{Keep, Vault};
 
 /// The longest page that is looked into, in bytes.
@@ -81,9 +82,12 @@ pub struct Comparison {
     /// Why no page that works will be kept either, if none will.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub none_kept: Option<String>,
-    /// The version of the definition that is in force now: by its rules both are read.
+    /// The version of the definition that is in force now: by its rules the page that broke is read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rules_now: Option<String>,
+    /// The version by whose rules the page that worked is read: the one it was saved under, or that of now if those are no longer known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worked_rules: Option<String>,
     /// What rules find on both.
     pub fields: Vec<ComparedField>,
     /// What the handler said is amiss, where rules are not known here.
@@ -114,6 +118,13 @@ struct Known {
     shown: Vec<Shown>,
 }
 
+/// The rules that the page that worked is read by.
+struct Judge {
+    known: Option<Known>,
+    is_own: bool,
+    version: Option<String>,
+}
+
 /// The two pages of a letter, and what is known of them without reading them.
 struct Pair {
     broke: Option<ComparedPage>,
@@ -128,6 +139,10 @@ impl Redrive {
     pub async fn compare(&self, with: &Comparing<'_>, letter: &DeadLetter, lines: bool) -> Result<Comparison, Error> {
         let Pair { broke, worked, pairing, none_kept, rules_now } = self.two_pages(with, letter).await?;
         let last = letter.failures.iter().flatten().last();
+        let judge = match &worked {
+            Some(page) => self.judge(with, letter, (page, rules_now.as_deref())).await?,
+            None => Judge { known: None, is_own: false, version: None },
+        };
         let mut comparison = Comparison {
             letter: letter.id,
             fields: Vec::new(),
@@ -141,8 +156,9 @@ impl Redrive {
             pairing,
             none_kept,
             rules_now,
+            worked_rules: judge.version.clone(),
         };
-        match read(with, letter, &comparison, lines).await {
+        match read(with, letter, (&comparison, judge), lines).await {
             Ok(Beside { fields, hunks, hunks_count, broken, no_diff }) => {
                 (comparison.fields, comparison.hunks, comparison.hunks_count) = (fields, hunks, hunks_count);
                 (comparison.why_not, comparison.no_diff) = (broken, no_diff);
@@ -160,15 +176,40 @@ impl Redrive {
         letter: &DeadLetter,
         hash: PayloadHash,
     ) -> Result<Option<String>, Error> {
-        let Pair { broke, worked, .. } = self.two_pages(with, letter).await?;
-        let Some(page) = [broke, worked].into_iter().flatten().find(|page| page.payload.hash == hash) else {
-            return Ok(None);
+        let Pair { broke, worked, rules_now, .. } = self.two_pages(with, letter).await?;
+        let is_meant = |page: &ComparedPage| page.payload.hash == hash;
+        let (page, known) = match (broke.filter(is_meant), worked.filter(is_meant)) {
+            (Some(page), _) => (page, known(with.setting, letter)),
+            (None, Some(page)) => {
+                let judge = self.judge(with, letter, (&page, rules_now.as_deref())).await?;
+                (page, judge.known)
+            }
+            (None, None) => return Ok(None),
         };
         let made = async {
-            let (body, known) = (body_of(with.vault, &page.payload).await?, known(with.setting, letter));
+            let body = body_of(with.vault, &page.payload).await?;
             aside(move |stop| pages::rendered(known.as_ref().map(Known::parts), &body, stop)).await?
         };
         Ok(Some(made.await.unwrap_or_else(|why| safe::why_none(&why))))
+    }
+
+    /// The rules that a page that worked is read by: it was saved under others than those of now, if it was before they were changed.
+    async fn judge(
+        &self,
+        with: &Comparing<'_>,
+        letter: &DeadLetter,
+        (page, rules_now): (&ComparedPage, Option<&str>),
+    ) -> Result<Judge, Error> {
+        let then = page.rules.as_deref();
+        if let Some(then) = then.filter(|then| Some(*then) != rules_now) {
+            let kept = self.store.list_definitions(Some(letter.pipeline.clone())).await?;
+            let rules = kept.iter().find(|kept| kept.version.as_str() == then).and_then(|kept| rules_of(&kept.text));
+            if let Some(known) = rules.and_then(ready) {
+                return Ok(Judge { known: Some(known), is_own: true, version: Some(then.to_owned()) });
+            }
+        }
+        let version = rules_now.map(ToOwned::to_owned);
+        Ok(Judge { known: known(with.setting, letter), is_own: then.is_some() && then == rules_now, version })
     }
 
     async fn two_pages(&self, with: &Comparing<'_>, letter: &DeadLetter) -> Result<Pair, Error> {
@@ -195,8 +236,13 @@ impl Redrive {
     }
 }
 
-/// Reads both pages by the rules of now.
-async fn read(with: &Comparing<'_>, letter: &DeadLetter, of: &Comparison, lines: bool) -> Result<Beside, String> {
+/// Reads the page that broke by the rules of now, and the one that worked by those of `judge`.
+async fn read(
+    with: &Comparing<'_>,
+    letter: &DeadLetter,
+    (of, judge): (&Comparison, Judge),
+    lines: bool,
+) -> Result<Beside, String> {
     let Some(broke) = &of.broke else { return Err("the page that broke was not kept".to_owned()) };
     let broke = body_of(with.vault, &broke.payload).await?;
     let worked = match &of.worked {
@@ -205,7 +251,11 @@ async fn read(with: &Comparing<'_>, letter: &DeadLetter, of: &Comparison, lines:
     };
     let known = known(with.setting, letter);
     let wanted = if lines { Wanted::All } else { Wanted::Fields };
-    aside(move |stop| pages::compare(known.as_ref().map(Known::parts), &broke, worked.as_ref(), wanted, stop)).await
+    aside(move |stop| {
+        let then = Then { rules: judge.known.as_ref().map(Known::parts), is_own: judge.is_own };
+        pages::compare((known.as_ref().map(Known::parts), then), &broke, worked.as_ref(), wanted, stop)
+    })
+    .await
 }
 
 impl Known {
@@ -248,7 +298,10 @@ fn url_of(pipeline: Option<&Pipeline>, letter: &DeadLetter, payload: Option<&Pay
 
 /// The rules of a letter's pipeline, if it has some that can be read.
 fn known(setting: &Setting, letter: &DeadLetter) -> Option<Known> {
-    let rules = setting.config.pipeline.get(&letter.pipeline)?.extract.clone()?;
+    ready(setting.config.pipeline.get(&letter.pipeline)?.extract.clone()?)
+}
+
+fn ready(rules: Rules) -> Option<Known> {
     let shown = shown(&rules);
     Some(Known { extractor: rules.compile().ok()?, shown })
 }

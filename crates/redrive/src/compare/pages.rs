@@ -46,9 +46,12 @@ pub struct ComparedField {
     pub kind: String,
     /// What the rule finds on the page that broke.
     pub broke: Found,
-    /// And on the one that worked, if there is one.
+    /// And on the one that worked, by the rules that it was saved under; nothing if there is none, or if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worked: Option<Found>,
+    /// The rule that the page that worked was read by, if it is another.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worked_rule: Option<String>,
     /// What could be meant, where it finds nothing on the page that broke.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<Help>,
@@ -93,6 +96,14 @@ pub(super) enum Wanted {
 /// Rules, ready and as they are shown.
 type Known<'a> = Option<(&'a Extractor, &'a [Shown])>;
 
+/// The rules that the page that worked is read by.
+#[derive(Clone, Copy)]
+pub(super) struct Then<'a> {
+    pub(super) rules: Known<'a>,
+    /// Whether it was saved under them: by others it may lack what nobody asked of it.
+    pub(super) is_own: bool,
+}
+
 fn parse<'a>(rules: Known<'_>, body: &'a Body, stop: &CancellationToken) -> Result<(Format, Document<'a>), String> {
     let content_type = body.content_type.as_deref();
     // Rules that take an answer whole read a page as text; people want to see what it is.
@@ -105,7 +116,7 @@ fn parse<'a>(rules: Known<'_>, body: &'a Body, stop: &CancellationToken) -> Resu
 /// Compares two pages; of the one that worked there may be no more than why it cannot be read. Runs on a thread of its own: a page may
 /// keep it busy until it is told to stop.
 pub(super) fn compare(
-    rules: Known<'_>,
+    (rules, then): (Known<'_>, Then<'_>),
     broke: &Body,
     worked: Option<&Result<Body, String>>,
     wanted: Wanted,
@@ -117,16 +128,16 @@ pub(super) fn compare(
     };
     let worked = match worked {
         None => Ok(None),
-        Some(Ok(body)) => parse(rules, body, stop).map(Some),
+        Some(Ok(body)) => parse(then.rules, body, stop).map(Some),
         Some(Err(why)) => Err(why.clone()),
     };
     let of_worked = worked.as_ref().ok().and_then(|worked| Some(&worked.as_ref()?.1));
     let fields =
-        rules.map_or_else(Vec::new, |(extractor, shown)| fields(extractor, shown, (&broke.1, of_worked), stop));
+        rules.map_or_else(Vec::new, |(extractor, shown)| fields((extractor, shown, then), (&broke.1, of_worked), stop));
     let mut beside = Beside { fields, ..Beside::default() };
     match (wanted, worked) {
         (_, Err(why)) => beside.no_diff = Some(format!("the page that worked cannot be read: {why}")),
-        (Wanted::All, Ok(Some(worked))) => match sides(rules, &broke, &worked, &beside.fields, stop) {
+        (Wanted::All, Ok(Some(worked))) => match sides((rules, &broke), (then.rules, &worked), &beside.fields, stop) {
             Ok((first, second)) => {
                 let missed = beside.fields.iter().filter(|field| field.broke.miss.is_some());
                 let missed: BTreeSet<&str> = missed.map(|field| field.field.as_str()).collect();
@@ -142,18 +153,17 @@ pub(super) fn compare(
 
 /// Both pages as lines; says why not if they have none that can be compared.
 fn sides(
-    rules: Known<'_>,
-    (format, broke): &(Format, Document<'_>),
-    (other, worked): &(Format, Document<'_>),
+    (rules, (format, broke)): (Known<'_>, &(Format, Document<'_>)),
+    (then, (other, worked)): (Known<'_>, &(Format, Document<'_>)),
     fields: &[ComparedField],
     stop: &CancellationToken,
 ) -> Result<(Side, Side), String> {
-    let of_page = |page: &Html| {
+    let of_page = |rules: Known<'_>, page: &Html| {
         let places = rules.map_or_else(HashMap::new, |(extractor, _)| places(extractor, page, fields));
         (Lines::of(page, stop), places)
     };
     match (broke, worked) {
-        (Document::Page(broke), Document::Page(worked)) => Ok((of_page(broke), of_page(worked))),
+        (Document::Page(broke), Document::Page(worked)) => Ok((of_page(rules, broke), of_page(then, worked))),
         (Document::Json(broke), Document::Json(worked)) => {
             let of_json = |value| (Lines::of_json(value, stop), HashMap::new());
             Ok((of_json(broke), of_json(worked)))
@@ -209,14 +219,17 @@ fn guessed(content_type: Option<&str>) -> Format {
 }
 
 fn fields(
-    extractor: &Extractor,
-    shown: &[Shown],
+    (extractor, shown, then): (&Extractor, &[Shown], Then<'_>),
     (broke, worked): (&Document<'_>, Option<&Document<'_>>),
     stop: &CancellationToken,
 ) -> Vec<ComparedField> {
     let of_broke = extractor.inspect(broke, stop);
-    let of_worked = worked.map(|document| extractor.inspect(document, stop));
-    let on_worked = |field: &str| of_worked.as_ref()?.iter().find(|reading| reading.field == field);
+    let of_worked = worked.zip(then.rules).map(|(document, (extractor, _))| extractor.inspect(document, stop));
+    let on_worked = |field: &str| {
+        let reading = of_worked.as_ref()?.iter().find(|reading| reading.field == field)?;
+        (then.is_own || reading.misses.is_empty()).then_some(reading)
+    };
+    let rule_of = |shown: &[Shown], field: &str| Some(shown.iter().find(|known| known.field == field)?.rule.clone());
     of_broke
         .into_iter()
         .map(|reading| {
@@ -230,8 +243,10 @@ fn fields(
                 }
                 _ => None,
             };
-            let worked = worked.map(found);
-            ComparedField { field: reading.field.clone(), rule, kind, broke: found(&reading), worked, help }
+            let worked_rule = worked.zip(then.rules).and_then(|(_, (_, shown))| rule_of(shown, &reading.field));
+            let worked_rule = worked_rule.filter(|then| *then != rule);
+            let (field, worked) = (reading.field.clone(), worked.map(found));
+            ComparedField { field, rule, kind, broke: found(&reading), worked, worked_rule, help }
         })
         .collect()
 }
@@ -295,7 +310,8 @@ mod tests {
         let shown: Vec<Shown> = rules.fields.0.iter().map(one).collect();
         let extractor = rules.compile().expect("rules");
         let broke = body(broke, content_type);
-        compare(Some((&extractor, &shown)), &broke, worked.as_ref(), Wanted::All, &CancellationToken::new())
+        let rules = Some((&extractor, shown.as_slice()));
+        compare((rules, Then { rules, is_own: true }), &broke, worked.as_ref(), Wanted::All, &CancellationToken::new())
     }
 
     #[test]
@@ -368,7 +384,8 @@ mod tests {
         assert_eq!(lost.no_diff.as_deref(), Some("the page that worked cannot be read: it is lost"));
         let compare = |broke: &Body, worked: &str, kind: &str| {
             let worked = Ok(body(worked, Some(kind)));
-            super::compare(None, broke, Some(&worked), Wanted::All, &CancellationToken::new()).no_diff
+            let none = (None, Then { rules: None, is_own: false });
+            super::compare(none, broke, Some(&worked), Wanted::All, &CancellationToken::new()).no_diff
         };
         let json = body("{}", Some("application/json"));
         assert_eq!(

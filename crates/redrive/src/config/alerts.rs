@@ -38,6 +38,10 @@ pub struct RulesConfig {
     pub rate: Option<OrOff<Portion>>,
     /// Jobs that must have died for a share to be told.
     pub died_min: Option<u64>,
+    /// The second, longer window of `rate`.
+    pub long_window: Option<OrOff<Time>>,
+    /// Jobs that must have died in it.
+    pub long_died_min: Option<u64>,
     /// How many times its usual share may die.
     pub jump: Option<OrOff<Times>>,
     /// Letters of a cause that is news.
@@ -198,6 +202,10 @@ impl AlertsConfig {
             if rules.window.is_some_and(|window| window.0 < minute || window.0 > minute * 300) {
                 return Err(format!("{section}: window must be between 1m and 5h"));
             }
+            let long = rules.long_window.and_then(|window| window.0);
+            if long.is_some_and(|window| window.0 < minute * 60 || window.0 > minute * 60 * 72) {
+                return Err(format!("{section}: long_window must be between 1h and 3d, or \"off\""));
+            }
         }
         self.sink.iter().try_for_each(|(name, sink)| {
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -221,6 +229,8 @@ impl RulesConfig {
             window: self.window.map_or(others.window, |time| time.0),
             rate: given(self.rate, |share| share.0, others.rate),
             died_min: self.died_min.unwrap_or(others.died_min),
+            long_window: given(self.long_window, |time| time.0, others.long_window),
+            long_died_min: self.long_died_min.unwrap_or(others.long_died_min),
             jump: given(self.jump, |times| times.0, others.jump),
             cause_letters: given(self.cause_letters, |count| count.0, others.cause_letters),
             cause_share: self.cause_share.map_or(others.cause_share, |share| share.0.map_or(0.0, |share| share.0)),
@@ -249,14 +259,16 @@ mod tests {
     #[test]
     fn thresholds_are_those_of_the_pipeline_then_of_all_then_the_defaults() {
         let read = parse(
-            "[alerts.rules]\nrate = \"2%\"\njump = \"off\"\nexpiry = \"1d\"\ncause_letters = 3\n\
-             [alerts.pipeline.shop]\nrate = 0.1\ndisk = \"5GiB\"\n",
+            "[alerts.rules]\nrate = \"2%\"\njump = \"off\"\nexpiry = \"1d\"\ncause_letters = 3\nlong_window = \"off\"\n\
+             [alerts.pipeline.shop]\nrate = 0.1\ndisk = \"5GiB\"\nlong_window = \"2d\"\nlong_died_min = 4\n",
         );
         let book = read.expect("valid").rule_book();
         let other = book.of(&"other".parse().expect("a name"));
         let shop = book.of(&"shop".parse().expect("a name"));
         assert_eq!((other.rate, shop.rate), (Some(0.02), Some(0.1)));
         assert_eq!((other.jump, shop.jump, shop.cause_letters), (None, None, Some(3)));
+        assert_eq!((shop.long_window, shop.long_died_min), (Some(Duration::from_secs(2 * 86_400)), 4));
+        assert_eq!(other.long_window, None);
         assert_eq!((other.breaker, shop.disk), (Rules::default().breaker, Some(5 << 30)));
     }
 
@@ -269,6 +281,7 @@ mod tests {
             ("[alerts.rules]\nbreaker = 5\n", "expected a time such as"),
             ("[alerts.rules]\njump = 0.5\n", "at least 1"),
             ("[alerts.rules]\nwindow = \"12h\"\n", "window must be between 1m and 5h"),
+            ("[alerts.rules]\nlong_window = \"30d\"\n", "long_window must be between 1h and 3d"),
             ("[alerts]\ndashbord = \"https://a.example\"\n", "did you mean `dashboard`?"),
             ("[alerts]\ndashboard = \"a.example\"\n", "alerts.dashboard: expected where people open the dashboard"),
             ("[alerts]\ndashboard = \"https://a.example/b\"\n", "alerts.dashboard: the dashboard is not below a path"),

@@ -110,9 +110,9 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
     },
-    /// Results of jobs of one pipeline went to several files.
-    #[error("results of pipeline {pipeline} went to several files ({paths}): say where they go with --out FILE")]
-    SeveralResults {
+    /// Results of jobs of one pipeline went to several files, or to a file when it was defined differently.
+    #[error("results of pipeline {pipeline} went to {paths} before: say where they go now with --out FILE")]
+    UnclearResults {
         /// The pipeline.
         pipeline: PipelineName,
         /// The files.

@@ -54,14 +54,16 @@ pub enum From {
 }
 
 impl Redrive {
-    /// What a pipeline effectively is, as far as the configuration or the store knows.
+    /// What a pipeline effectively is, as far as the configuration or the store knows. Nothing if neither does: how it is run is then
+    /// decided by the programs that report it, and the defaults of Redrive say nothing about it.
     pub async fn explain_pipeline(&self, setting: &Setting, name: &PipelineName) -> Result<Vec<Explained>, Error> {
         if let Some(pipeline) = setting.config.pipeline.get(name) {
             return Ok(of_file(&setting.config, name, pipeline));
         }
         let kept = self.store.list_definitions(Some(name.clone())).await?;
         let newest = kept.iter().max_by_key(|definition| definition.last_seen);
-        let mut values = newest.map(of_store).unwrap_or_default();
+        let Some(newest) = newest else { return Ok(Vec::new()) };
+        let mut values = of_store(newest);
         add_defaults(&mut values, &PipelineConfig::default());
         Ok(values)
     }
@@ -164,7 +166,7 @@ fn defaults(pipeline: &PipelineConfig) -> Vec<(&'static str, Value)> {
     let kept = |time: Option<Duration>| time.map_or_else(|| json!("forever"), written);
     let mut values = vec![
         ("handler", json!(handler)),
-        ("concurrency", json!(pipeline.concurrency.unwrap_or_else(crate::pipeline::cores))),
+        ("concurrency", json!(pipeline.at_once())),
         ("timeout", written(deadline)),
         ("lease", written(lease)),
         ("crashes", json!(crashes_max)),
@@ -172,6 +174,7 @@ fn defaults(pipeline: &PipelineConfig) -> Vec<(&'static str, Value)> {
         ("history", kept(history)),
         ("keep_results", if pipeline.out.is_some() { json!("off") } else { kept(results.kept_for) }),
         ("kept_results_max", json!(results.bytes_max)),
+        ("input_max", json!(pipeline.input_bytes_max())),
         ("payload", json!("failed")),
         ("payload_max", json!(PAYLOAD_BYTES_MAX)),
         ("good_pages", json!(true)),
@@ -191,6 +194,7 @@ fn defaults(pipeline: &PipelineConfig) -> Vec<(&'static str, Value)> {
     if pipeline.handler == HandlerKind::Exec {
         values.push(("mode", json!("process")));
     }
+    values.extend(pipeline.per_target().map(|requests| ("http.per_target", json!(requests))));
     values
 }
 
@@ -206,6 +210,26 @@ fn written(time: Duration) -> Value {
 mod tests {
     use super::*;
     use std::path::Path;
+
+    #[test]
+    fn pipelines_that_send_requests_run_sixteen_jobs_and_four_requests_to_a_target() {
+        let default = |text: &str, key: &str| {
+            let config = Config::parse(&format!("[pipeline.p]\n{text}"), Path::new("redrive.toml")).expect("valid");
+            let name = "p".parse().expect("a name");
+            let values = of_file(&config, &name, &config.pipeline[&name]);
+            values.into_iter().find(|value| value.key == key).map(|value| value.value)
+        };
+        let request = "[pipeline.p.request]\nurl = \"{url}\"\n";
+        let http = format!("handler = \"http\"\n{request}");
+        assert_eq!(default(&http, "concurrency"), Some(json!(16)));
+        assert_eq!(default(&http, "http.per_target"), Some(json!(4)));
+        let said = format!("handler = \"http\"\nconcurrency = 3\nhttp.per_target = 9\n{request}");
+        assert_eq!(default(&said, "concurrency"), Some(json!(3)));
+        assert_eq!(default(&said, "http.per_target"), Some(json!(9)));
+        let exec = "command = [\"true\"]\n";
+        assert_eq!(default(exec, "concurrency"), Some(json!(crate::pipeline::cores())));
+        assert_eq!(default(exec, "http.per_target"), None);
+    }
 
     #[test]
     fn every_value_says_where_it_came_from_and_secrets_are_not_shown() {

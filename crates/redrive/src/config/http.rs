@@ -94,7 +94,15 @@ pub struct PollingSection {
     pub codes: Option<String>,
 }
 
+/// How many requests go to one target at once unless the pipeline says otherwise.
+const PER_TARGET: usize = 4;
+
 impl HttpSection {
+    /// Returns how many requests go to one target at once.
+    pub fn per_target(&self) -> usize {
+        self.per_target.unwrap_or(PER_TARGET)
+    }
+
     fn transport(&self, mut secrets: Secrets) -> Result<Transport, String> {
         let proxies = self.proxies.iter().map(|section| proxy(section, &mut secrets)).collect::<Result<_, _>>()?;
         let time = |given: Option<Time>, default| given.map_or(Duration::from_secs(default), |time| time.0);
@@ -108,7 +116,7 @@ impl HttpSection {
             proxies_max: self.proxies_max.unwrap_or(ProxyPolicy::default().tried_max),
             egress: self.egress()?,
             authorities: self.ca.as_deref().map(authorities).transpose()?.unwrap_or_default(),
-            per_target_max: self.per_target,
+            per_target_max: Some(self.per_target()),
             per_second_max: self.per_second,
             secrets,
             secret_hosts: self.secret_hosts()?,

@@ -97,7 +97,7 @@ impl Setting {
 
     /// Decides which file results go to: the one that is said, or else the one that results of the same jobs went to before. Returns
     /// nothing if there is none. A file that only the store names is taken only if this user had results written to it, or if the
-    /// store is to be trusted.
+    /// store is to be trusted. Refuses jobs of a new definition if those of an earlier one had a file.
     pub async fn results_file(
         &self,
         redrive: &Redrive,
@@ -107,8 +107,15 @@ impl Setting {
     ) -> Result<Option<ResultsFile>, Error> {
         let versions = versions(redrive, name, of).await?;
         let known = redrive.store().list_definitions(Some(name.clone())).await?;
-        let kept = known.into_iter().filter_map(|known| Some((known.version, known.results?)));
-        Ok(self.chosen(name, said, (results_of(&versions, kept), trusted))?)
+        let is_known = |version: &_| known.iter().any(|known| Some(&known.version) == Option::as_ref(version));
+        let is_new = !versions.iter().all(is_known);
+        let kept: Vec<_> = known.into_iter().filter_map(|known| Some((known.version, known.results?))).collect();
+        let found = results_of(&versions, kept.iter().cloned());
+        if said.is_none() && is_new && found.is_empty() && !kept.is_empty() {
+            // They would only be printed.
+            return Err(unclear(name, kept.into_iter().map(|(_, file)| file.path).collect()).into());
+        }
+        Ok(self.chosen(name, said, (found, trusted))?)
     }
 
     /// The same for jobs that a server has, by the versions that they were tried with: the files are those of this user.
@@ -135,15 +142,12 @@ impl Setting {
             let path = std::path::absolute(&path).unwrap_or(path);
             return Ok(Some(ResultsFile { bare: is_bare(&path), path }));
         }
-        let paths: BTreeSet<&Path> = found.iter().map(|file| file.path.as_path()).collect();
-        let path = match paths.iter().collect::<Vec<_>>().as_slice() {
-            [] => return Ok(None),
-            [path] => path.to_path_buf(),
-            several => {
-                let paths: Vec<_> = several.iter().map(|path| path.display().to_string()).collect();
-                return Err(ConfigError::SeveralResults { pipeline: name.clone(), paths: paths.join(", ") });
-            }
-        };
+        let mut paths: BTreeSet<_> = found.iter().map(|file| file.path.clone()).collect();
+        let Some(path) = paths.pop_first() else { return Ok(None) };
+        if !paths.is_empty() {
+            paths.insert(path);
+            return Err(unclear(name, paths));
+        }
         let own = || self.ran.as_ref().is_some_and(|ran| ran.results().iter().any(|(_, file)| file.path == path));
         if !trusted && !own() {
             return Err(ConfigError::ResultsOfOthers { pipeline: name.clone(), path });
@@ -170,6 +174,12 @@ impl Setting {
             tracing::debug!(%error, "it could not be noted that this command was run");
         }
     }
+}
+
+/// Refuses to choose one of these files, or none.
+fn unclear(pipeline: &PipelineName, paths: BTreeSet<PathBuf>) -> ConfigError {
+    let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    ConfigError::UnclearResults { pipeline: pipeline.clone(), paths: paths.join(", ") }
 }
 
 /// The versions that jobs were tried with.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use crate::handler::http::extract::Rules;
 use crate::vault::Keep;
 use redrive_core::breakers::BreakerPolicy;
+use redrive_core::failures::Disposition;
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::INPUT_BYTES_MAX;
 use redrive_core::policy::Policy;
 use redrive_core::results::ResultPolicy;
 use redrive_core::retry::RetryPolicy;
@@ -63,6 +65,8 @@ pub struct PipelineConfig {
     pub lease: Option<Time>,
     /// Queued jobs above which an enqueue is refused.
     pub max_queued: Option<u64>,
+    /// The longest input that is accepted.
+    pub input_max: Option<Size>,
     /// How long dead letters are kept, or `forever`.
     pub retention: Option<Retention>,
     /// How long it is known what became of a job that is done or discarded, or `forever`.
@@ -260,7 +264,22 @@ pub enum OnRecovery {
     None,
 }
 
+/// How many jobs run at once that mostly wait for answers, unless the pipeline says otherwise.
+const REQUESTING_JOBS: usize = 16;
+
 impl PipelineConfig {
+    /// Returns how many jobs run at once in a process.
+    pub fn at_once(&self) -> usize {
+        let requests = matches!(self.handler, HandlerKind::Http | HandlerKind::SubmitPoll);
+        self.concurrency.unwrap_or_else(|| if requests { REQUESTING_JOBS } else { crate::pipeline::cores() })
+    }
+
+    /// Returns how many requests go to one target at once, if its handler sends them.
+    pub fn per_target(&self) -> Option<usize> {
+        let requests = matches!(self.handler, HandlerKind::Http | HandlerKind::SubmitPoll);
+        requests.then(|| self.http.per_target())
+    }
+
     /// Says what is wrong with values that each are valid.
     pub fn check(&self) -> Result<(), String> {
         if self.handler == HandlerKind::Exec && self.command.first().is_none_or(String::is_empty) {
@@ -273,6 +292,10 @@ impl PipelineConfig {
             return Err(
                 "one of its rules matches nothing: name a status, code, error_type, message, stage or body".into()
             );
+        }
+        let is_done = |rule: &Rule| rule.disposition == Some(Disposition::Done);
+        if self.rule.iter().any(|rule| rule.result.is_some() && !is_done(rule)) {
+            return Err("one of its rules has a result, but its disposition is not done".into());
         }
         let too_short = |time: &Option<Time>| time.is_some_and(|time| time.0 < TIME_MIN);
         let short = [
@@ -291,6 +314,7 @@ impl PipelineConfig {
             ("retry.attempts_total", self.retry.attempts_total == Some(0)),
             ("breaker.probes", self.breaker.probes == Some(0)),
             ("http.proxies_max", self.http.proxies_max == Some(0)),
+            ("http.per_target", self.http.per_target == Some(0)),
         ];
         if let Some((key, _)) = zero.iter().find(|(_, wrong)| *wrong) {
             return Err(format!("{key} must be at least 1"));
@@ -308,6 +332,11 @@ impl PipelineConfig {
     /// The target that all jobs of the pipeline have: the one that is named, or the host that its requests go to.
     pub fn fixed_target(&self) -> Option<String> {
         self.target.clone().or_else(|| http::fixed_host(self))
+    }
+
+    /// The longest input that is accepted, in bytes of JSON.
+    pub fn input_bytes_max(&self) -> u64 {
+        self.input_max.map_or(INPUT_BYTES_MAX, |max| max.0)
     }
 
     /// The policy these keys make, with defaults for what is missing.

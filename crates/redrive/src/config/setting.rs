@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::{INPUT_BYTES_MAX, InputLimits};
 use redrive_core::policy::Policy;
 use redrive_core::secrets::Secrets;
 use redrive_store::{Location, Options, StoreError};
@@ -182,6 +183,17 @@ impl Setting {
         self.config.pipeline.get(name).map_or_else(Policy::default, PipelineConfig::policy)
     }
 
+    /// The longest input of a pipeline, in bytes of JSON.
+    pub fn input_bytes_max(&self, name: &PipelineName) -> u64 {
+        self.config.pipeline.get(name).map_or(INPUT_BYTES_MAX, PipelineConfig::input_bytes_max)
+    }
+
+    /// The longest inputs of the pipelines, as far as the configuration names them.
+    pub fn input_limits(&self) -> InputLimits {
+        let own = self.config.pipeline.iter().map(|(name, config)| (name.clone(), config.input_bytes_max()));
+        InputLimits::new(own)
+    }
+
     /// The secrets of a pipeline, as far as the configuration knows them by name.
     pub fn secrets(&self, name: &PipelineName) -> Secrets {
         self.config.pipeline.get(name).map_or_else(Secrets::default, PipelineConfig::secrets)
@@ -257,6 +269,8 @@ impl Setting {
         if let Some(target) = config.fixed_target() {
             pipeline = pipeline.fixed_target(target);
         }
+        // A command that was given takes the place of the handler.
+        let at_once = if said.command.is_empty() { Some(config.at_once()) } else { config.concurrency };
         let payload_max = config.payload_max.map_or(PAYLOAD_BYTES_MAX, |size| size.0);
         pipeline = pipeline.keep_payloads(config.payload.into(), payload_max).track(config.track);
         pipeline = pipeline.hand_on_to(config.hand_on.into_iter().map(|name| {
@@ -272,7 +286,7 @@ impl Setting {
         if config.good_pages == Some(false) {
             pipeline = pipeline.no_good_pages();
         }
-        if let Some(jobs) = said.concurrency.or(config.concurrency) {
+        if let Some(jobs) = said.concurrency.or(at_once) {
             pipeline = pipeline.concurrency(jobs);
         }
         Ok((pipeline, config.out.map(|out| self.config.beside(out))))

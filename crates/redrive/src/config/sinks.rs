@@ -1,11 +1,12 @@
 //! The keys of sinks, who is told of alerts. They come from this file and from nowhere else, and their addresses are secrets:
 //! nothing here prints them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use redrive_core::alerts::{RuleBook, Rules};
 use redrive_core::secrets::Secrets;
 use serde::Deserialize;
 
@@ -99,24 +100,25 @@ impl SinkConfig {
 
     /// The sink they make. Where a value from outside is missing, it is one that fails and says so.
     fn sink(&self, name: &str) -> Sink {
-        match self.definition() {
-            Ok(definition) => Sink::new(name, definition, self.timeout.map_or(TIMEOUT, |time| time.0)),
+        let mut secrets = Secrets::default();
+        match self.definition(&mut secrets) {
+            Ok(definition) => Sink::hiding(name, definition, self.timeout.map_or(TIMEOUT, |time| time.0), secrets),
             Err(why) => Sink::unusable(name, self.kind.as_str(), why),
         }
     }
 
-    fn definition(&self) -> Result<SinkDefinition, String> {
-        let mut secrets = Secrets::default();
+    /// What it is made of. `secrets` gets the values that come from outside the file.
+    fn definition(&self, secrets: &mut Secrets) -> Result<SinkDefinition, String> {
         let url = self.url.as_ref().map_or(PAGERDUTY, |url| &url.0);
-        let url = expand(url, &mut secrets)?;
-        let header = |(name, value): (&String, &Hidden)| Ok((name.clone(), expand(&value.0, &mut Secrets::default())?));
+        let url = expand(url, secrets)?;
+        let header = |(name, value): (&String, &Hidden)| Ok((name.clone(), expand(&value.0, secrets)?));
         let headers = self.headers.iter().map(header).collect::<Result<_, String>>()?;
         Ok(match self.kind {
             SinkKind::Webhook => SinkDefinition::Webhook { url, headers },
             SinkKind::Slack => SinkDefinition::Slack { url, headers },
             SinkKind::PagerDuty => {
                 let routing_key = self.routing_key.as_ref().map_or("", |key| &key.0);
-                SinkDefinition::PagerDuty { url, routing_key: expand(routing_key, &mut secrets)?, headers }
+                SinkDefinition::PagerDuty { url, routing_key: expand(routing_key, secrets)?, headers }
             }
             SinkKind::Command => SinkDefinition::Command { command: self.command.clone(), folder: self.folder.clone() },
             SinkKind::Log => SinkDefinition::Log,
@@ -158,6 +160,17 @@ impl Setting {
     /// What workers watch: nothing, if the file says nothing about alerts.
     pub fn watched_by_workers(&self) -> Option<Watching> {
         self.config.alerts.is_some().then(|| self.watching())
+    }
+
+    /// What a server watches: if the file says nothing about alerts, only pipelines that programs report and no file defines, by the
+    /// defaults.
+    pub fn watched_by_server(&self) -> Watching {
+        self.watched_by_workers().unwrap_or_else(|| {
+            let all = Rules { replay: false, disk: None, ..Rules::default() };
+            // Files are known by digits: none is known by this.
+            let (judged, file) = (Some(BTreeSet::new()), "server".to_owned());
+            self.watching().with_rules(RuleBook { all, judged, file, ..RuleBook::default() })
+        })
     }
 }
 

@@ -2,17 +2,10 @@
 
 use std::time::Duration;
 
-use redrive_core::time::Timestamp;
+use redrive_core::time::{Timestamp, parse_instant};
 use serde::{Deserialize, Deserializer, de};
 
-/// Reads a time such as `250ms`, `5m`, `1h 30m` or `14d`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time: expected one such as 250ms, 30s, 5m, 2h or 14d");
-    let span: jiff::Span = text.trim().parse().map_err(|_| wrong())?;
-    let relative = jiff::SpanRelativeTo::days_are_24_hours();
-    let duration = span.to_duration(relative).map_err(|_| wrong())?;
-    Duration::try_from(duration).map_err(|_| wrong())
-}
+pub use redrive_core::time::parse_duration as duration;
 
 /// How long to wait at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,12 +116,7 @@ pub fn instant(text: &str, now: Timestamp) -> Result<Timestamp, String> {
 
 /// A day or a time.
 fn at(text: &str) -> Option<Timestamp> {
-    let civil = || {
-        let civil: jiff::civil::DateTime = text.parse().ok()?;
-        let zoned = civil.to_zoned(jiff::tz::TimeZone::system()).ok()?;
-        Some(Timestamp::from_millis(zoned.timestamp().as_millisecond()))
-    };
-    text.parse().ok().or_else(civil)
+    parse_instant(text, &jiff::tz::TimeZone::system())
 }
 
 fn not_a_time(text: &str, side: &str) -> String {
@@ -175,16 +163,6 @@ mod tests {
         assert_eq!(wait("0"), Ok(Wait::AtMost(Duration::ZERO)));
         assert_eq!(wait("forever"), Ok(Wait::Forever));
         assert!(wait("never").is_err_and(|why| why.contains("0 or forever")));
-    }
-
-    #[test]
-    fn times() {
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5_400)));
-        assert_eq!(duration("14d"), Ok(Duration::from_secs(14 * 86_400)));
-        for bad in ["", "5", "soon", "-3s", "1 parsec"] {
-            assert!(duration(bad).is_err(), "{bad:?}");
-        }
     }
 
     #[test]

@@ -114,13 +114,13 @@ impl<'a, W: Write> Archive<'a, W> {
         letter: &DeadLetter,
         copy: impl AsyncFn(&Payload, &mut tokio::fs::File) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        let request = self.requests.of(letter);
         let mut records = Vec::new();
         for failure in letter.failures.iter().flatten() {
             let Some(payload) = &failure.payload else { continue };
             let made = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
             let (into, mut body) = made.map_err(DeadError::Unwritten)?;
             if copy(payload, &mut tokio::fs::File::from_std(into)).await? {
+                let request = self.requests.of(letter, Some(failure));
                 let evidence = self.warc.evidence(letter.id, failure, request.as_ref(), &mut body);
                 records.extend(evidence.map_err(DeadError::Unwritten)?);
             } else {

@@ -10,6 +10,7 @@ use redrive_core::dead::foreign::{ForeignLetter, Reading};
 use redrive_core::dead::import::check;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::jobs::InputLimits;
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -63,12 +64,12 @@ pub struct ForetoldCause {
 pub async fn foretell_import(
     redrive: Option<&Redrive>,
     (place, from): (&str, impl Read + Send + 'static),
-    foreign: Option<Reading>,
+    (foreign, limits): (Option<Reading>, InputLimits),
     now: Timestamp,
     mut note: impl FnMut(ImportNote),
 ) -> Result<Foretold, Error> {
     let mut foretelling = Foretelling::new(redrive, now).await?;
-    let (reader, mut batches) = (Reader { foreign, now }, Batches::read(place, from));
+    let (reader, mut batches) = (Reader { foreign, limits, now }, Batches::read(place, from));
     while let Some(batch) = batches.next().await? {
         let letters = batch.into_iter().map(|(line, written)| (line, understood(&reader, written))).collect();
         foretelling.add(letters, &mut note).await?;
@@ -81,12 +82,12 @@ impl Redrive {
     pub async fn foretell_brought(
         &self,
         batch: Vec<WrittenLetter>,
-        foreign: Option<Reading>,
+        (foreign, limits): (Option<Reading>, InputLimits),
         may: impl Fn(&PipelineName) -> bool,
         mut note: impl FnMut(ImportNote),
     ) -> Result<Foretold, Error> {
         let now = self.now();
-        let (reader, mut foretelling) = (Reader { foreign, now }, Foretelling::new(Some(self), now).await?);
+        let (reader, mut foretelling) = (Reader { foreign, limits, now }, Foretelling::new(Some(self), now).await?);
         foretelling.one_by_one = true;
         let read = |(line, written)| (line, understood(&reader, written).and_then(|it| from_network(it, &may)));
         foretelling.add(batch.into_iter().map(read).collect(), &mut note).await?;

@@ -1,5 +1,7 @@
 //! Taking in dead letters of another store, or of other programs: each is checked at the door, and those that are fit are handed to the store.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, BufRead, BufReader, Read};
 
 use redrive_core::actors::Actor;
@@ -7,7 +9,8 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::dead::foreign::{ForeignLetter, Reading};
 use redrive_core::dead::import::{Arrival, Unfit, Way, check, received};
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::jobs::Origin;
+use redrive_core::jobs::{InputLimits, Origin};
+use redrive_core::payloads::PayloadHash;
 use redrive_core::state::JobState;
 use redrive_store::contract::{BroughtLetter, ImportDead};
 use serde::{Deserialize, Serialize};
@@ -21,6 +24,9 @@ use crate::error::Error;
 
 /// Letters that are taken in in one transaction.
 const BATCH: usize = 200;
+
+/// Why a letter that was brought over the network has no payload.
+const NOT_THEIRS: &str = "the token that imported it is for no pipeline that has these bytes";
 
 /// What became of a file of dead letters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,8 +149,8 @@ impl Redrive {
         let recognised = |Brought { letter, way, tracked }| {
             Some(BroughtLetter { way, tracked, ..BroughtLetter::recognised(received(letter), &rules)? })
         };
-        let letters = fit.filter_map(recognised).collect();
-        let params = ImportDead { letters, by: by.clone(), now };
+        let letters: Vec<_> = fit.filter_map(recognised).collect();
+        let params = ImportDead { letters: letters.into(), by: by.clone(), now };
         let mut arrivals = self.store.import_dead(params).await?.into_iter();
         let missing = || Error::Internal("the store did not say what became of a letter".to_owned());
         let arrived = |checked: Result<(), Unfit>| match checked {
@@ -159,12 +165,12 @@ impl Redrive {
     pub async fn import_dead_file(
         &self,
         (place, from): (&str, impl Read + Send + 'static),
-        foreign: Option<Reading>,
+        (foreign, limits): (Option<Reading>, InputLimits),
         by: &Actor,
         mut note: impl FnMut(ImportNote),
     ) -> Result<Imported, Error> {
         let mut imported = Imported::default();
-        let reader = Reader { foreign, now: self.now() };
+        let reader = Reader { foreign, limits, now: self.now() };
         let mut batches = Batches::read(place, from);
         while let Some(batch) = batches.next().await? {
             let letters = batch.into_iter().map(|(line, written)| (line, understood(&reader, written))).collect();
@@ -177,17 +183,47 @@ impl Redrive {
     pub async fn import_brought(
         &self,
         batch: Vec<WrittenLetter>,
-        foreign: Option<Reading>,
-        (by, may): (&Actor, impl Fn(&PipelineName) -> bool),
+        (foreign, limits): (Option<Reading>, InputLimits),
+        (by, may, sees_all): (&Actor, impl Fn(&PipelineName) -> bool, bool),
         mut note: impl FnMut(ImportNote),
     ) -> Result<Imported, Error> {
-        let (mut imported, reader) = (Imported::default(), Reader { foreign, now: self.now() });
+        let (mut imported, reader) = (Imported::default(), Reader { foreign, limits, now: self.now() });
         let read = |(line, written)| {
             let letter = understood(&reader, written).and_then(|brought| from_network(brought, &may));
             (line, letter)
         };
-        self.import_batch(batch.into_iter().map(read).collect(), by, &mut imported, &mut note).await?;
+        let mut letters: Vec<ReadLetter> = batch.into_iter().map(read).collect();
+        if !sees_all {
+            let brought = letters.iter_mut().filter_map(|(_, letter)| letter.as_mut().ok());
+            self.withhold_payloads(brought.map(|brought| &mut brought.letter), &may).await?;
+        }
+        self.import_batch(letters, by, &mut imported, &mut note).await?;
         Ok(imported)
+    }
+
+    /// Takes payloads out of letters that no pipeline refers to which their sender may see: whoever knows the hash of a payload must not
+    /// get its bytes by naming it.
+    async fn withhold_payloads(
+        &self,
+        letters: impl Iterator<Item = &mut DeadLetter>,
+        may: &impl Fn(&PipelineName) -> bool,
+    ) -> Result<(), Error> {
+        let mut known = HashMap::new();
+        for letter in letters {
+            let payloads = || letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
+            for hash in payloads().map(|payload| payload.hash).chain(letter.payload) {
+                if let Entry::Vacant(unknown) = known.entry(hash) {
+                    unknown.insert(self.store.pipelines_with_payload(hash).await?.iter().any(may));
+                }
+            }
+            let is_foreign = |hash: &PayloadHash| known.get(hash) != Some(&true);
+            letter.payload.take_if(|hash| is_foreign(hash));
+            let payloads = letter.failures.iter_mut().flatten().filter_map(|failure| failure.payload.as_mut());
+            for payload in payloads.filter(|payload| is_foreign(&payload.hash)) {
+                payload.lost.get_or_insert_with(|| NOT_THEIRS.to_owned());
+            }
+        }
+        Ok(())
     }
 
     async fn import_batch(
@@ -197,16 +233,21 @@ impl Redrive {
         imported: &mut Imported,
         note: &mut impl FnMut(ImportNote),
     ) -> Result<(), Error> {
-        let fit = batch.iter().filter_map(|(_, line)| line.as_ref().ok());
-        let letters =
-            fit.map(|ForeignLetter { letter, dated, .. }| Brought::imported(letter.clone(), *dated)).collect();
-        let mut arrivals = self.import_letters(letters, by).await?.into_iter();
+        let (mut lines, mut letters) = (Vec::with_capacity(batch.len()), Vec::new());
         for (number, line) in batch {
+            lines.push((
+                number,
+                line.map(|ForeignLetter { letter, dated, masked }| {
+                    let key = letter.key.clone().unwrap_or_default();
+                    letters.push(Brought::imported(letter, dated));
+                    (key, masked)
+                }),
+            ));
+        }
+        let mut arrivals = self.import_letters(letters, by).await?.into_iter();
+        for (number, line) in lines {
             let arrival = match line {
-                Ok(brought) => {
-                    let (key, masked) = (brought.letter.key.unwrap_or_default(), brought.masked);
-                    arrivals.next().map(|arrival| (key, masked, arrival))
-                }
+                Ok((key, masked)) => arrivals.next().map(|arrival| (key, masked, arrival)),
                 Err(why) => {
                     imported.broken += 1;
                     note(ImportNote::Broken { number, why });

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read};
 
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::foreign::{ForeignLetter, Reading};
-use redrive_core::jobs::Input;
+use redrive_core::jobs::{Input, InputLimits};
 use redrive_core::time::Timestamp;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,8 @@ pub type WrittenLetter = (u64, Result<Written, String>);
 pub(super) struct Reader {
     /// How those of other programs are read; without it they are refused.
     pub(super) foreign: Option<Reading>,
+    /// The longest inputs.
+    pub(super) limits: InputLimits,
     /// The time.
     pub(super) now: Timestamp,
 }
@@ -49,9 +51,14 @@ pub(super) struct Reader {
 impl Reader {
     /// The letter that is written; why it is none, if it is none.
     pub(super) fn letter_of(&self, written: Written) -> Result<ForeignLetter, String> {
-        match written {
+        let read = match written {
             Written::Text(text) => self.letter_on(text.as_bytes()),
             Written::Value(value) => self.letter(value),
+        }?;
+        let letter = &read.letter;
+        match self.limits.check(&letter.pipeline, &letter.input) {
+            Ok(()) => Ok(read),
+            Err(why) => Err(format!("{}: {why}", letter.key.clone().unwrap_or_else(|| letter.id.to_string()))),
         }
     }
 
@@ -221,7 +228,7 @@ mod tests {
             keep_secrets: false,
             told: Default::default(),
         };
-        let reader = Reader { foreign: Some(foreign), now: Timestamp::from_millis(0) };
+        let reader = Reader { foreign: Some(foreign), limits: InputLimits::default(), now: Timestamp::from_millis(0) };
         let mut found = Vec::new();
         let take = |(line, written): WrittenLetter| {
             let letter = written.and_then(|written| reader.letter_of(written));

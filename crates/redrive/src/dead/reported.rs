@@ -7,7 +7,7 @@ use redrive_core::dead::import::{Arrival, Way};
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::jobs::{Input, Origin};
+use redrive_core::jobs::{Input, InputLimits, Origin, json_bytes};
 use serde_json::Value;
 
 use super::evidence::{Bytes, ReportedPayload};
@@ -19,6 +19,9 @@ use crate::vault::Vault;
 
 /// Letters that are taken in in one transaction.
 const BATCH: usize = 200;
+
+/// How large they may be together, in bytes of JSON; the last one may be larger.
+const BATCH_BYTES: u64 = 1024 * 1024;
 
 /// The longest kind of a program, in characters.
 const KIND_CHARS_MAX: usize = 64;
@@ -92,20 +95,25 @@ impl Redrive {
         reporting: &Reporting<'_, M>,
     ) -> Result<Vec<Reported>, Error> {
         let mut reported = Vec::with_capacity(letters.len());
-        for batch in letters.chunks(BATCH) {
-            reported.extend(self.report_batch(batch, reporting).await?);
+        let (mut letters, limits) = (letters.into_iter(), reporting.setting.input_limits());
+        while letters.len() > 0 {
+            reported.extend(self.report_batch(&mut letters, (reporting, &limits)).await?);
         }
         Ok(reported)
     }
 
     async fn report_batch<M: Fn(&PipelineName) -> bool>(
         &self,
-        letters: &[Value],
-        reporting: &Reporting<'_, M>,
+        letters: &mut std::vec::IntoIter<Value>,
+        (reporting, limits): (&Reporting<'_, M>, &InputLimits),
     ) -> Result<Vec<Reported>, Error> {
-        let (mut answers, mut fit) = (Vec::with_capacity(letters.len()), Vec::new());
-        for letter in letters {
-            let answer = match self.read_reported(reporting, letter) {
+        let (mut answers, mut fit, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while answers.len() < BATCH && bytes < BATCH_BYTES {
+            let Some(letter) = letters.next() else { break };
+            bytes += json_bytes(&letter);
+            // One letter may take long: others that this thread answers have their turn.
+            tokio::task::yield_now().await;
+            let answer = match self.read_reported((reporting, limits), letter) {
                 Ok((mut brought, payload)) => match self.with_payload(reporting, &mut brought.letter, payload).await? {
                     true => {
                         fit.push(brought);
@@ -156,21 +164,21 @@ impl Redrive {
     /// The letter that an object is, and the payload that it names.
     fn read_reported<M: Fn(&PipelineName) -> bool>(
         &self,
-        Reporting { setting, may, .. }: &Reporting<'_, M>,
-        letter: &Value,
+        (Reporting { setting, may, .. }, limits): (&Reporting<'_, M>, &InputLimits),
+        letter: Value,
     ) -> Result<(Brought, Option<ReportedPayload>), NotReported> {
-        let Value::Object(object) = letter else {
+        let Value::Object(mut object) = letter else {
             return Err(NotReported::Invalid { field: None, why: "a letter is a JSON object".to_owned() });
         };
-        let mut object = object.clone();
         let pipeline = named_pipeline(&mut object)?;
         if !may(&pipeline) {
             return Err(NotReported::Forbidden(pipeline));
         }
         let given = given_id(&mut object)?;
-        if !object.get("input").is_some_and(Value::is_object) {
+        let Some(input) = object.get("input").and_then(Value::as_object) else {
             return Err(NotReported::invalid("input", "input is missing, or is no JSON object"));
-        }
+        };
+        limits.check(&pipeline, input).map_err(|why| NotReported::invalid("input", why.to_string()))?;
         for part in ["failure", "origin"] {
             if object.get(part).is_some_and(|inside| !inside.is_object() && !inside.is_null()) {
                 return Err(NotReported::invalid(part, format!("{part} is no JSON object")));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use redrive_core::dead::DeadLetter;
+use redrive_core::failures::Failure;
 use redrive_core::ids::PipelineName;
 use redrive_core::payloads::PayloadHash;
 use redrive_core::secrets::Secrets;
@@ -31,8 +32,15 @@ impl<'a> Requests<'a> {
         Self { setting, pipelines: HashMap::new(), guessed: Box::new(guessed) }
     }
 
-    /// The request that a letter is about: its pipeline's, or else a plain one of its input's address.
-    pub fn of(&mut self, letter: &DeadLetter) -> Option<HttpRequest> {
+    /// Returns the last request of a letter.
+    pub fn last(&mut self, letter: &DeadLetter) -> Option<HttpRequest> {
+        self.of(letter, letter.failures.iter().flatten().last())
+    }
+
+    /// Returns the request that a failure of a letter is about: its pipeline's, or else a plain one of its input's address. Without a
+    /// failure it is the first that the pipeline sends.
+    pub fn of(&mut self, letter: &DeadLetter, failure: Option<&Failure>) -> Option<HttpRequest> {
+        let task = failure.and_then(|failure| failure.task_id.as_deref());
         let Self { setting, pipelines, guessed } = self;
         let pipeline = pipelines.entry(letter.pipeline.clone()).or_insert_with(|| {
             let built = setting.pipeline(letter.pipeline.clone(), &Overrides::default());
@@ -42,7 +50,7 @@ impl<'a> Requests<'a> {
             }
             built.ok().map(|(pipeline, _)| pipeline)
         });
-        pipeline.as_ref().and_then(|pipeline| pipeline.request(&letter.input)).or_else(|| plain(letter))
+        pipeline.as_ref().and_then(|pipeline| pipeline.request(&letter.input, task)).or_else(|| plain(letter))
     }
 }
 

@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use redrive_core::dead::{DeadLetter, LetterSort};
+use redrive_core::ids::PipelineName;
+use redrive_core::jobs::json_bytes;
 use redrive_store::StoreError;
-use redrive_store::contract::{DeadFilter, SearchDead};
+use redrive_store::contract::{DeadFilter, PAGE_BYTES_MAX, SearchDead};
 
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -49,22 +51,24 @@ fn split(cursor: &str) -> Result<(u64, String), Error> {
 }
 
 impl Redrive {
-    /// Looks through dead letters for what a filter says, piece by piece, until as many are found as wanted, all were looked at or the time is over.
+    /// Looks through dead letters for what a filter says, piece by piece, until as many are found as wanted or as fit on a page, all were looked at
+    /// or the time is over.
     pub async fn search_letters(&self, asked: SearchAsked) -> Result<FoundLetters, Error> {
         let begun = Instant::now();
         let (mut looked_at, mut cursor) = match asked.cursor.as_deref().map(split).transpose()? {
             Some((looked_at, cursor)) => (looked_at, Some(cursor)),
             None => (0, None),
         };
-        let (mut letters, mut look_at) = (Vec::new(), FIRST);
+        let (mut letters, mut bytes, mut look_at) = (Vec::new(), 0, FIRST);
         loop {
             let limit = asked.limit.saturating_sub(u32::try_from(letters.len()).unwrap_or(u32::MAX)).max(1);
             let (piece, filter, sort) = (Instant::now(), asked.filter.clone(), asked.sort);
             let found = self.store.search_dead(SearchDead { filter, sort, limit, look_at, cursor }).await?;
+            bytes += found.letters.iter().map(json_bytes).sum::<u64>();
             letters.extend(found.letters);
             (looked_at, cursor) = (looked_at.saturating_add(found.looked_at), found.next);
             let left = asked.within.saturating_sub(begun.elapsed());
-            if cursor.is_none() || letters.len() >= asked.limit as usize || left.is_zero() {
+            if cursor.is_none() || letters.len() >= asked.limit as usize || bytes > PAGE_BYTES_MAX || left.is_zero() {
                 break;
             }
             look_at = next_piece(look_at, piece.elapsed(), left);
@@ -76,7 +80,7 @@ impl Redrive {
     /// How many letters are looked at for a filter, where a counter knows that.
     async fn letters_to_look_at(&self, filter: &DeadFilter) -> Result<Option<u64>, Error> {
         let looked_at = filter.indexed();
-        let rest = DeadFilter { pipeline: None, ..looked_at.clone() };
+        let rest = DeadFilter { pipeline: None, within: Vec::new(), ..looked_at.clone() };
         if let (Some(cause), true) = (&rest.cause, DeadFilter { cause: None, ..rest.clone() }.is_empty()) {
             return Ok(Some(self.store.get_cause(cause.clone(), self.now()).await?.cause.dead));
         }
@@ -84,8 +88,12 @@ impl Redrive {
             return Ok(None);
         }
         let ledgers = self.store.ledgers().await?;
-        let of = looked_at.pipeline;
-        let counted = ledgers.iter().filter(|(name, _)| of.as_ref().is_none_or(|wanted| wanted == *name));
+        let DeadFilter { pipeline, within, .. } = looked_at;
+        let is_meant = |name: &PipelineName| {
+            pipeline.as_ref().is_none_or(|wanted| wanted == name)
+                && (within.is_empty() || within.iter().any(|pattern| pattern.covers(name)))
+        };
+        let counted = ledgers.iter().filter(|(name, _)| is_meant(name));
         Ok(Some(counted.map(|(_, ledger)| u64::try_from(ledger.dead).unwrap_or(0)).sum()))
     }
 }

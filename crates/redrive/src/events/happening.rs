@@ -68,6 +68,15 @@ pub enum Happening {
         /// Whether it may be replayed.
         gate: Gate,
     },
+    /// A job was discarded by a rule of its pipeline.
+    JobDiscarded {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// The job.
+        job: JobId,
+        /// Why.
+        why: String,
+    },
     /// A job went back to the queue as it was: it was not begun, or stopped through no fault of its own.
     JobReturned {
         /// The pipeline.
@@ -244,6 +253,7 @@ impl Happening {
                 Self::JobRetried { pipeline, job, attempt, reason, code, message, due_at: *due_at }
             }
             (Destination::Queue { .. }, None) => Self::JobReturned { pipeline, job },
+            (Destination::Discarded { why }, _) => Self::JobDiscarded { pipeline, job, why: plain(why, MESSAGE_MAX) },
             (Destination::Dead { gate, .. }, reason) => {
                 Self::JobDied { pipeline, job, attempt, reason, code, message, gate: *gate }
             }

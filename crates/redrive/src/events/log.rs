@@ -56,6 +56,7 @@ pub(super) fn line(event: &Event) {
             let reason = reason.map_or("none", |reason| reason.as_str());
             info!(%pipeline, %job, attempt, reason, code, %gate, "attempt failed, the task died: {message}");
         }
+        H::JobDiscarded { pipeline, job, why } => info!(%pipeline, %job, why, "discarded"),
         H::JobReturned { pipeline, job } => debug!(%pipeline, %job, "returned"),
     }
 }

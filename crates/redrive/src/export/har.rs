@@ -17,10 +17,16 @@ use super::request::{HttpRequest, began_at, header};
 /// What browsers write for a type that nobody said.
 const TYPE_UNKNOWN: &str = "x-unknown";
 
-/// The log of a letter: an entry for every failure it comes with. `bodies` are the payloads that are to be in it.
-pub fn har(letter: &DeadLetter, request: Option<&HttpRequest>, bodies: &HashMap<PayloadHash, Vec<u8>>) -> Value {
+/// Makes the log of a letter: an entry for each failure it comes with, and the request that `request` has for it. `bodies` are the
+/// payloads that are to be in it.
+pub fn har(
+    letter: &DeadLetter,
+    mut request: impl FnMut(&Failure) -> Option<HttpRequest>,
+    bodies: &HashMap<PayloadHash, Vec<u8>>,
+) -> Value {
     let failures = letter.failures.as_deref().unwrap_or_default();
-    let entries: Vec<_> = failures.iter().map(|failure| entry(letter, failure, request, bodies)).collect();
+    let entries: Vec<_> =
+        failures.iter().map(|failure| entry(letter, failure, request(failure).as_ref(), bodies)).collect();
     json!({
         "log": {
             "version": "1.2",
@@ -154,7 +160,7 @@ mod tests {
 
     fn log(request: Option<&HttpRequest>, body: &[u8]) -> Value {
         let letter = letter(&response(), body.len());
-        har(&letter, request, &HashMap::from([(PayloadHash::from_bytes([0x11; 32]), body.to_vec())]))
+        har(&letter, |_| request.cloned(), &HashMap::from([(PayloadHash::from_bytes([0x11; 32]), body.to_vec())]))
     }
 
     #[test]
@@ -202,6 +208,6 @@ mod tests {
     #[test]
     fn a_letter_without_its_failures_has_no_entries() {
         let letter = DeadLetter { failures: None, ..letter(&response(), 0) };
-        assert_eq!(har(&letter, None, &HashMap::new())["log"]["entries"], json!([]));
+        assert_eq!(har(&letter, |_| None, &HashMap::new())["log"]["entries"], json!([]));
     }
 }

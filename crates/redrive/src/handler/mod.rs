@@ -261,8 +261,9 @@ pub trait Handler: Send + Sync {
         Isolation::Shared
     }
 
-    /// The request it would send for an input, without secrets; none if it sends none, or cannot make it.
-    fn request(&self, _input: &Input) -> Option<HttpRequest> {
+    /// Returns the request that it sends for an input, without secrets: the one that asks for a provider's task, if that is named.
+    /// Returns nothing if it sends none, or cannot make it.
+    fn request(&self, _input: &Input, _task: Option<&str>) -> Option<HttpRequest> {
         None
     }
 

@@ -20,6 +20,7 @@ use redrive_core::hand_on::HandedOn;
 use redrive_core::ids::{JobId, LeaseToken, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::{PayloadHash, Response};
+use redrive_core::rules::result_of_failure;
 use redrive_core::settlements::Outcome;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::Runs;
@@ -297,7 +298,7 @@ impl RemoteWorker {
     ) -> Result<Vec<BroughtBack>, Error> {
         let mut held: HashMap<Lease, LeasedJob> = held.into_iter().map(|job| (job.lease, job)).collect();
         let (mut brought, mut taken, mut late) = (Vec::with_capacity(ended.len()), Vec::new(), Vec::new());
-        let again = self.settled_before(&ended, &held).await?;
+        let again = self.settled_before(pipeline, &ended, &held).await?;
         let mut settling = Settling::of(self, pipeline);
         for ended in ended {
             let lease = ended.lease;
@@ -328,6 +329,7 @@ impl RemoteWorker {
     /// Of jobs whose lease no longer holds, those that were settled by it: they are brought back again because the answer was lost.
     async fn settled_before(
         &self,
+        pipeline: &Pipeline,
         ended: &[EndedJob],
         held: &HashMap<Lease, LeasedJob>,
     ) -> Result<HashSet<Lease>, Error> {
@@ -336,8 +338,14 @@ impl RemoteWorker {
             return Ok(HashSet::new());
         }
         let into = self.redrive.store.settled(lost.iter().map(|ended| ended.lease).collect()).await?;
+        let is_resent = |outcome: &Outcome, into| match outcome {
+            Outcome::Failed(report) if result_of_failure(&pipeline.policy.rules, report).is_some() => {
+                Outcome::Done.is_resent(into)
+            }
+            outcome => outcome.is_resent(into),
+        };
         let again =
-            lost.iter().zip(into).filter(|(ended, into)| into.is_some_and(|into| ended.outcome.is_resent(into)));
+            lost.iter().zip(into).filter(|(ended, into)| into.is_some_and(|into| is_resent(&ended.outcome, into)));
         Ok(again.map(|(ended, _)| ended.lease).collect())
     }
 

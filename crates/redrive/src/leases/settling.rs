@@ -62,8 +62,9 @@ impl<'a> Settling<'a> {
     /// Keeps what is to be kept of a job, and decides how it ends.
     pub(super) async fn take(&mut self, mut job: LeasedJob, ended: EndedJob) -> Result<(), String> {
         let EndedJob { outcome, result, log, is_written, handed_on, payload, duration, .. } = ended;
-        let (redrive, with_result) = (&self.worker.redrive, result.is_some());
+        let redrive = &self.worker.redrive;
         let brought_done = outcome == Outcome::Done;
+        let with_result = !brought_done || result.is_some();
         let success = brought_done.then(|| Success { result: result.unwrap_or_default(), handed_on, log: None });
         let (mut outcome, result, mut handed_on) =
             worker::run::hand_on(self.pipeline, &job, (outcome, success), redrive.now());
@@ -78,7 +79,8 @@ impl<'a> Settling<'a> {
             handler::mask(report, &self.secrets);
         }
         let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
-        let can_be_good = outcome == Outcome::Done && payload.is_some() && self.pipeline.vault.is_some();
+        let can_be_good =
+            brought_done && outcome == Outcome::Done && payload.is_some() && self.pipeline.vault.is_some();
         let page = redrive.good.page_of(self.pipeline, &job, can_be_good, redrive.now());
         let due = page.as_ref().is_some_and(|page| page.is_due);
         let evidence = Evidence::new(job.lease.job, self.pipeline).for_good(due);
@@ -86,7 +88,7 @@ impl<'a> Settling<'a> {
             Some(payload) => self.keep(&evidence, payload, failed).await,
             None => Ok(None),
         };
-        let worked = brought.as_ref().ok().and_then(Option::as_ref).filter(|_| outcome == Outcome::Done);
+        let worked = brought.as_ref().ok().and_then(Option::as_ref).filter(|_| can_be_good);
         let page = redrive.good.end(self.pipeline, page, worked, redrive.now());
         // What was kept as a page that worked is of no use to its job.
         let brought = brought?.filter(|_| evidence.is_wanted_by_job(failed));

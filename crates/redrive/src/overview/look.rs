@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redrive_core::alerts::{AlertKey, Condition, Share};
-use redrive_core::breakers::BreakerState;
+use redrive_core::breakers::{BreakerState, BreakerView};
 use redrive_core::causes::CauseState;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
@@ -14,12 +14,12 @@ use redrive_core::replays::paused_itself;
 use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
-    AlertView, BreakerView, BusiestCauses, CauseView, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch,
-    Watched, WorkerView,
+    AlertView, BusiestCauses, CauseView, CountEvents, EventCount, ListCauses, ReplayView, Span, Watch, Watched,
+    WorkerView,
 };
 use tokio::sync::OnceCell;
 
-use super::{EXPIRY_AHEAD, Glance, LATELY, Lately, Need, Needs, PipelineLine, Worst};
+use super::{EXPIRY_AHEAD, Glance, LATELY, Lately, MainCause, Need, Needs, PipelineLine, Worst};
 use crate::config::Setting;
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -135,9 +135,13 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         Ok(self.cells.pauses.get_or_try_init(|| self.redrive.store.pauses()).await?)
     }
 
+    async fn alerts(&self) -> Result<&[AlertView], Error> {
+        Ok(self.cells.alerts.get_or_try_init(|| self.redrive.store.list_alerts()).await?)
+    }
+
     /// Alerts that nobody has seen to.
     async fn firing(&self) -> Result<Vec<&AlertView>, Error> {
-        let alerts = self.cells.alerts.get_or_try_init(|| self.redrive.store.list_alerts()).await?;
+        let alerts = self.alerts().await?;
         let is_theirs = |name: Option<&PipelineName>| name.map_or(self.sees_all, &self.covers);
         let firing = |view: &&AlertView| view.needs_somebody(self.now) && is_theirs(view.alert.pipeline.as_ref());
         Ok(alerts.iter().filter(firing).collect())
@@ -190,28 +194,33 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         lately: &BTreeMap<PipelineName, Share>,
         minutes: &[EventCount],
     ) -> Result<Option<Worst>, Error> {
-        let (store, now) = (&self.redrive.store, self.now);
+        let now = self.now;
         let worst =
             lately.iter().filter(|(_, died)| died.part > 0).max_by_key(|(_, died)| (is_failing(**died), died.part));
         let Some((pipeline, died)) = worst else { return Ok(None) };
-        let since = now - LATELY;
+        let recovered = recovered(minutes, now - LATELY, |count| count.pipeline == *pipeline);
+        let cause = self.main_cause(pipeline).await?;
+        Ok(Some(Worst { pipeline: pipeline.clone(), died: *died, recovered, cause }))
+    }
+
+    /// The cause that killed most tasks of a pipeline lately, in whole hours. One that began in these hours is counted since its first
+    /// death.
+    async fn main_cause(&self, pipeline: &PipelineName) -> Result<Option<MainCause>, Error> {
+        let (store, since) = (&self.redrive.store, self.now - LATELY);
         let busiest = BusiestCauses { pipeline: Some(pipeline.clone()), since, limit: 1 };
         let ids = store.busiest_causes(busiest).await?;
+        if ids.is_empty() {
+            return Ok(None);
+        }
         let hours = store.cause_hours(ids.clone(), since).await?;
         let of_it: i64 = hours.iter().map(|hour| hour.count - hour.imported).sum();
-        let all = self.counts(CountEvents::since(since, Span::Hour).of(pipeline.clone())).await?;
+        let Some(cause) = store.list_causes(ListCauses::these(ids, self.now)).await?.pop() else { return Ok(None) };
+        let hour = Timestamp::from_millis(since.hour() * HOUR_MS);
+        let (since, by) = if cause.first_seen < hour { (hour, Span::Hour) } else { (cause.first_seen, Span::Minute) };
+        let all = self.counts(CountEvents::since(since, by).of(pipeline.clone())).await?;
         let all = all.iter().map(EventCount::died_once).sum::<i64>().max(of_it);
-        let of_all = Share::new(u64::try_from(of_it).unwrap_or(0), u64::try_from(all).unwrap_or(0));
-        let cause = match ids.is_empty() {
-            true => None,
-            false => {
-                let params = ListCauses::these(ids, now);
-                store.list_causes(params).await?.pop().map(|cause| (cause, of_all))
-            }
-        };
-        let recovered = recovered(minutes, since, |count| count.pipeline == *pipeline);
-        let counted_since = Timestamp::from_millis(since.as_millis() - since.as_millis().rem_euclid(HOUR_MS));
-        Ok(Some(Worst { pipeline: pipeline.clone(), died: *died, recovered, cause, counted_since }))
+        let died = Share::new(u64::try_from(of_it).unwrap_or(0), u64::try_from(all).unwrap_or(0));
+        Ok(Some(MainCause { cause, died, since }))
     }
 
     async fn read_needs(&self) -> Result<Needs, Error> {
@@ -255,6 +264,9 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
         let (store, now) = (&self.redrive.store, self.now);
         let (ledgers, pauses) = (self.ledgers().await?, self.pauses().await?);
         let (watched, breakers, minutes) = (self.watched().await?, self.held().await?, self.minutes().await?);
+        // Where alerts cannot be read, what needs somebody says so.
+        let alerts = self.alerts().await.unwrap_or_default();
+        let firing: Vec<_> = alerts.iter().filter(|view| view.alert.is_firing()).collect();
         // Of the days between nothing is shown.
         let week_ago = CountEvents { until: Some(now - WEEK + HOUR), ..CountEvents::since(now - WEEK, Span::Hour) };
         let week_ago = self.counts(week_ago).await?;
@@ -275,6 +287,7 @@ impl<'a, C: Fn(&PipelineName) -> bool> Look<'a, C> {
                 is_held: waits || held_workers > 0,
                 queued: u64::try_from(ledger.queued).unwrap_or(0),
                 workers,
+                alerts: firing.iter().filter(|view| view.alert.pipeline.as_ref() == Some(&name)).count(),
             };
             PipelineLine {
                 standing: standing(&facts),

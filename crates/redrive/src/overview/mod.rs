@@ -73,10 +73,26 @@ pub struct Worst {
     pub died: Share,
     /// Letters of it that recovered lately, whenever they died.
     pub recovered: u64,
-    /// What most of them died of, with how many did of all that died since `counted_since`.
-    pub cause: Option<(CauseView, Share)>,
-    /// Causes are counted by the hour: the beginning of the first that is counted.
-    pub counted_since: Timestamp,
+    /// The cause that killed most tasks lately.
+    pub cause: Option<MainCause>,
+}
+
+/// The cause that killed most tasks of a pipeline lately.
+#[derive(Clone, Debug)]
+pub struct MainCause {
+    /// The cause.
+    pub cause: CauseView,
+    /// Of the tasks that died since `since`, those that died of it.
+    pub died: Share,
+    /// The first death of the cause. Causes are counted by the hour: the beginning of an hour, if the first death was before that.
+    pub since: Timestamp,
+}
+
+impl MainCause {
+    /// Whether all of its deaths are counted.
+    pub fn is_whole(&self) -> bool {
+        self.since == self.cause.first_seen
+    }
 }
 
 /// Something that needs somebody.

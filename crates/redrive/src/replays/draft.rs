@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use redrive_core::good::GoodPage;
 use redrive_core::ids::PipelineName;
+use redrive_core::secrets::MASK;
 use redrive_store::contract::FindGood;
 use serde::{Deserialize, Serialize};
 
@@ -159,10 +160,14 @@ fn line(name: &str, field: &Field) -> String {
     }
 }
 
-/// The rules of a definition as it was kept, if it has some.
-fn rules_of(text: &str) -> Option<Rules> {
-    let kept: serde_json::Value = serde_json::from_str(text).ok()?;
-    serde_json::from_value(kept.get("pipeline")?.get("extract")?.clone()).ok()
+/// The rules of a definition as it was kept, if it has some. One that looks like a secret was masked there: then they are not known.
+pub(crate) fn rules_of(text: &str) -> Option<Rules> {
+    let mut kept: serde_json::Value = serde_json::from_str(text).ok()?;
+    let rules = kept.pointer_mut("/pipeline/extract")?.take();
+    if rules.to_string().contains(MASK) {
+        return None;
+    }
+    serde_json::from_value(rules).ok()
 }
 
 impl Redrive {

@@ -31,6 +31,7 @@ use redrive_store::contract::{OpenReplay, ReplayView, Selection, SurveyLetters};
 
 pub use self::ask::{AskedReplay, StartedReplay};
 pub use self::choose::{can_use_saved, describe, wish};
+pub(crate) use self::draft::rules_of;
 pub use self::draft::{CHECKED_MAX, Draft, Drafted, GoodCheck, WrongDraft, draftable, drafted};
 pub use self::elsewhere::{EndedTry, LetterInTry, OpenedTry, TryVerdict};
 pub use self::error::ReplayError;

@@ -22,7 +22,8 @@ use crate::pipeline::Pipeline;
 const OPEN_MAX: u32 = 1_000;
 
 /// Asks for the replays that have not ended.
-pub const OPEN_REPLAYS: ListReplays = ListReplays { open_only: true, limit: OPEN_MAX, cursor: None };
+pub const OPEN_REPLAYS: ListReplays =
+    ListReplays { open_only: true, limit: OPEN_MAX, cursor: None, within: Vec::new() };
 
 /// Which replay is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +96,7 @@ impl Redrive {
             ReplayRef::Ending(ending) => self.find_replay_by(ending).await,
             ReplayRef::Id(id) => Ok(self.store.get_replay(id).await?.ok_or(ReplayError::Unknown(id))?),
             ReplayRef::Last => {
-                let newest = ListReplays { open_only: false, limit: 1, cursor: None };
+                let newest = ListReplays { open_only: false, limit: 1, cursor: None, within: Vec::new() };
                 Ok(self.store.list_replays(newest).await?.items.pop().ok_or(ReplayError::None)?)
             }
         }
@@ -105,7 +106,10 @@ impl Redrive {
     async fn find_replay_by(&self, ending: IdEnding) -> Result<ReplayView, Error> {
         let (mut found, mut cursor) = (None, None);
         loop {
-            let page = self.store.list_replays(ListReplays { open_only: false, limit: OPEN_MAX, cursor }).await?;
+            let page = self
+                .store
+                .list_replays(ListReplays { open_only: false, limit: OPEN_MAX, cursor, within: Vec::new() })
+                .await?;
             for replay in page.items.into_iter().filter(|replay| ending.ends(replay.id.as_bytes())) {
                 if found.replace(replay).is_some() {
                     return Err(ReplayError::Ambiguous(ending).into());

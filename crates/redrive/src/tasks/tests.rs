@@ -96,7 +96,8 @@ fn a_task_is_known_by_its_content_and_by_which_of_equal_ones_it_is() {
 
 #[test]
 fn fields_may_be_named_to_know_tasks_by() {
-    let naming = Naming { round: "monday".parse().ok(), fields: vec!["sku".into(), "shop".into()], by_line: None };
+    let naming =
+        Naming { round: "monday".parse().ok(), fields: vec!["sku".into(), "shop".into()], ..Naming::default() };
     let text = "{\"sku\":7,\"shop\":\"a\",\"seen\":1}\n{\"sku\":7,\"shop\":\"a\",\"seen\":2}\n{\"sku\":7}\n";
     let tasks = Tasks::copied("t", text.as_bytes(), TaskFormat::Auto).expect("read");
     let (jobs, broken) = read_as(&tasks, &naming);
@@ -108,7 +109,7 @@ fn fields_may_be_named_to_know_tasks_by() {
 #[test]
 fn the_beginning_of_a_file_may_be_known_by_its_lines() {
     let by_line = ByLine { hash: "0123456789abcdef01234567".into(), lines: 3 };
-    let naming = Naming { round: None, fields: vec!["n".into()], by_line: Some(by_line) };
+    let naming = Naming { round: None, fields: vec!["n".into()], by_line: Some(by_line), ..Naming::default() };
     let text = "{\"n\":1}\n\n{\"key\":\"k\"}\n{\"n\":4}\n";
     let (jobs, _) = read_as(&Tasks::copied("t", text.as_bytes(), TaskFormat::Auto).expect("read"), &naming);
     let keys: Vec<_> = jobs.iter().filter_map(|job| job.key.as_deref()).collect();

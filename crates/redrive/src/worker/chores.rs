@@ -93,8 +93,9 @@ fn chores(pipelines: &[Pipeline], watching: Option<&Watching>) -> Vec<Chore> {
     ];
     if let Some(watching) = watching {
         // Not of the store: who leads that may have no thresholds, or those of other pipelines.
-        let names = watching.rules().judged.iter().flatten().map(|name| format!(" {name}"));
-        let led = names.fold("alerts".to_owned(), |led, name| led + &name);
+        let judged = watching.rules().judged.as_ref();
+        let names = judged.into_iter().flatten().map(|name| format!(" {name}"));
+        let led = names.fold(judged.map_or("alerts", |_| "alerts of").to_owned(), |led, name| led + &name);
         chores.push(Chore { led, name: "judge", every: MINUTE, work: Work::Judge });
     }
     for pipeline in pipelines {

@@ -136,20 +136,23 @@ pub async fn attempt(
     };
     let raw = success.as_ref().map(|success| success.handed_on.clone()).unwrap_or_default();
     let log = success.as_ref().and_then(|success| success.log.clone()).map(log_end);
+    let worked = outcome == Outcome::Done;
     let (outcome, result, _) = hand_on(pipeline, &job, (outcome, success), now());
     let (mut outcome, result) = with_place_for_result(pipeline, outcome, result);
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
     let payload = evidence.take_brought().filter(|_| evidence.is_wanted(failed));
     let only_good = payload.is_some() && !evidence.is_wanted_by_job(failed);
-    good.brought(pipeline, page, payload.is_some() && outcome == Outcome::Done);
+    good.brought(pipeline, page, worked && payload.is_some() && outcome == Outcome::Done);
     let duration = begun.elapsed();
     let ending = Ending { at: now(), duration: Some(duration), worker: Some(worker), chance: SystemChance.fraction() };
     let decision = decide(&pipeline.policy, &job, outcome.clone(), ending);
-    let buried = matches!(decision.destination, Destination::Dead { .. });
-    if let Outcome::Failed(report) = &mut outcome
-        && buried
-    {
-        report.disposition = Some(Disposition::Dead);
+    let buried = decision.buries();
+    if let Outcome::Failed(report) = &mut outcome {
+        report.disposition = match &decision.destination {
+            Destination::Dead { .. } => Some(Disposition::Dead),
+            Destination::Discarded { .. } => Some(Disposition::Discard),
+            Destination::Done | Destination::Queue { .. } => report.disposition,
+        };
     }
     let attempted = decision.failure.is_some() || decision.destination == Destination::Done;
     let moves = attempted && !decision.signal.is_trouble();

@@ -41,7 +41,7 @@ impl Driver {
             let name = &pipeline.name;
             let count = CountDead { filter: given_up(name, None), by: DeadBy::Target, limit: TARGETS_MAX };
             for target in redrive.store.count_dead(count).await?.into_iter().filter_map(|count| count.value) {
-                let is_shut = |row: &redrive_store::contract::BreakerView| {
+                let is_shut = |row: &redrive_core::breakers::BreakerView| {
                     row.pipeline == *name && row.target == target && row.breaker.state != BreakerState::Closed
                 };
                 if breakers.iter().any(is_shut) {
@@ -56,7 +56,7 @@ impl Driver {
     }
 
     async fn open(&self) -> Result<Vec<redrive_store::contract::ReplayView>, Error> {
-        let open = ListReplays { open_only: true, limit: OPEN_MAX, cursor: None };
+        let open = ListReplays { open_only: true, limit: OPEN_MAX, cursor: None, within: Vec::new() };
         Ok(self.context.redrive.store.list_replays(open).await?.items)
     }
 

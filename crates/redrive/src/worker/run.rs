@@ -7,6 +7,7 @@ use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::hand_on::{HandedJob, handed_jobs};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::results::{is_empty, log_end};
+use redrive_core::rules::result_of_failure;
 use redrive_core::settlements::Outcome;
 use redrive_core::time::Timestamp;
 use redrive_core::traffic::Facts;
@@ -71,11 +72,12 @@ pub(super) async fn run(
     };
     let duration = begun.elapsed();
     let log = result.as_ref().and_then(|success| success.log.clone()).map(log_end);
+    let worked = outcome == Outcome::Done;
     let (outcome, result, handed_on) = hand_on(&pipeline, &job, (outcome, result), context.now());
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Crashed(_));
     let kept = evidence.take();
-    let worked = kept.as_ref().filter(|_| outcome == Outcome::Done).map(|kept| &kept.payload);
-    let (good, shape) = context.redrive.good.end(&pipeline, page, worked, context.now());
+    let page_that_worked = kept.as_ref().filter(|_| worked && outcome == Outcome::Done).map(|kept| &kept.payload);
+    let (good, shape) = context.redrive.good.end(&pipeline, page, page_that_worked, context.now());
     // What was kept on the way is of no use after all if the attempt went well.
     let kept = kept.filter(|_| evidence.is_wanted_by_job(failed));
     // What it worked from is the evidence of how it failed.
@@ -99,14 +101,19 @@ pub(super) async fn run(
     duration
 }
 
-/// The jobs that a job hands on. If it may not, it is not done: its pipeline is set up wrongly. Nor is it without a result, where
-/// one is required.
+/// Returns how an attempt ended, its result and the jobs that it hands on. A failure that a rule takes for a result is a success. A
+/// job that may not hand on is not done: its pipeline is set up wrongly. Nor is one without a result, where one is required.
 pub(crate) fn hand_on(
     pipeline: &Pipeline,
     job: &LeasedJob,
     (outcome, success): (Outcome, Option<Success>),
     now: Timestamp,
 ) -> (Outcome, Option<Value>, Vec<HandedJob>) {
+    if let Outcome::Failed(report) = &outcome
+        && let Some(result) = result_of_failure(&pipeline.policy.rules, report)
+    {
+        return (Outcome::Done, Some(result), Vec::new());
+    }
     let Some(Success { result, handed_on, log }) = success else { return (outcome, None, Vec::new()) };
     if pipeline.result_required && handed_on.is_empty() && is_empty(&result) {
         let report = FailureReport::new(Reason::HandlerError, "it succeeded without a result, and one is required");

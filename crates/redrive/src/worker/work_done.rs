@@ -21,6 +21,8 @@ pub struct WorkDone {
     pub letters: Vec<JobId>,
     /// Those of them that had waited too long for a target that stayed away.
     pub gave_up: u64,
+    /// Jobs that rules discarded.
+    pub discarded: u64,
     /// How many jobs were handed on, by the pipeline that they are for. One whose key is known there already counts too, though
     /// nothing comes of it.
     pub handed_on: BTreeMap<PipelineName, u64>,
@@ -41,6 +43,7 @@ impl WorkDone {
             Destination::Dead { .. } if settlement.decision.death() == Death::First => {
                 self.add_letter(settlement.lease.job);
             }
+            Destination::Discarded { .. } => self.discarded += 1,
             Destination::Dead { .. } | Destination::Queue { .. } => {}
         }
         for job in &settlement.handed_on {

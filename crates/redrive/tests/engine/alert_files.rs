@@ -8,9 +8,13 @@ use std::time::Duration;
 use redrive::alerts::Watching;
 use redrive::alerts::sinks::{Sink, SinkDefinition};
 use redrive::clock::Clock;
+use redrive::config::{Config, Setting};
+use redrive::dead::{Reported, Reporting};
 use redrive::{FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::alerts::{Alert, CareChange, Condition, RuleBook};
+use redrive_core::definitions::DefinitionVersion;
+use redrive_core::jobs::InputLimits;
 use redrive_core::policy::Policy;
 use serde_json::Value;
 
@@ -24,7 +28,7 @@ fn pipeline(name: &str) -> Pipeline {
         let code = job.input["code"].as_str().unwrap_or_default().to_owned();
         Err::<Value, _>(FailureReport::new(Reason::RejectedInput, format!("{code} is missing")).with_code(code))
     };
-    Pipeline::new(name, run).expect("a pipeline")
+    Pipeline::new(name, run).expect("a pipeline").defined(DefinitionVersion::new("aa"))
 }
 
 async fn bury(redrive: &Redrive, name: &str, letters: usize, code: &str) {
@@ -165,7 +169,10 @@ async fn what_was_imported_did_not_die_here() {
     from.export_dead(redrive::contract::DeadFilter::default(), &mut lines).await.expect("exported");
     let (to, clock) = redrive();
     let by = Actor::new("ada", Via::Api);
-    let imported = to.import_dead_file(("letters", Cursor::new(lines)), None, &by, |_| {}).await.expect("imported");
+    let imported = to
+        .import_dead_file(("letters", Cursor::new(lines)), (None, InputLimits::default()), &by, |_| {})
+        .await
+        .expect("imported");
     assert_eq!(imported.new, 20);
     let watching = Watching::new(rules(Condition::Cause), Vec::new());
     assert_eq!(firing(&to, &watching).await, []);
@@ -281,4 +288,35 @@ async fn a_snoozed_alert_is_told_again_when_its_time_is_over() {
     assert_eq!(told().await, 2, "once");
     let refused = redrive.care_for_alert(&fired.key, &CareChange::Wake, &ada, None).await.expect_err("it is over");
     assert!(refused.to_string().contains("rate/shop") && refused.to_string().contains("not snoozed"), "{refused}");
+}
+
+/// What programs report late, and what is imported, happened in an hour that is past.
+#[tokio::test]
+async fn history_that_comes_late_fires_nothing() {
+    let (redrive, _) = redrive();
+    let config = Config::parse("", Path::new("redrive.toml")).expect("nothing");
+    let setting = Setting::of(config, Some("memory:")).expect("a setting");
+    let by = Actor::new("crawler", Via::Api);
+    let reporting = Reporting { setting: &setting, vault: None, by: &by, may: |_: &_| true };
+    let letter = |n: u32, hours: u32| {
+        let died_at = redrive.now() - Duration::from_secs(3_600) * hours;
+        json!({"pipeline": "shop", "input": {"n": n}, "message": "no price", "died_at": died_at})
+    };
+    let reported =
+        redrive.report_letters((0..20).map(|n| letter(n, 30)).collect(), &reporting).await.expect("reported");
+    assert!(reported.iter().all(|reported| matches!(reported, Reported::New(_))), "{reported:?}");
+    let old = json!([{"pipeline": "shop", "done": 100, "hour": redrive.now() - Duration::from_secs(30 * 3_600)}]);
+    redrive.count_outcomes("crawler", 1, serde_json::from_value(old).expect("counts")).await.expect("counted");
+    let exported: String = (0..20).map(|n| format!("{}\n", letter(100 + n, 0))).collect();
+    let reading = setting.reading("shop".parse().expect("a name"));
+    let (file, limits) = (("letters", Cursor::new(exported)), InputLimits::default());
+    let imported = redrive.import_dead_file(file, (Some(reading), limits), &by, |_| {}).await;
+    assert_eq!(imported.expect("imported").new, 20);
+    let mut all = RuleBook::default();
+    (all.all.disk, all.all.expiry) = (None, None);
+    assert_eq!(firing(&redrive, &Watching::new(all.clone(), Vec::new())).await, []);
+    let now = redrive.report_letters((200..220).map(|n| letter(n, 0)).collect(), &reporting).await.expect("reported");
+    assert_eq!(now.len(), 20);
+    let fires = firing(&redrive, &Watching::new(all, Vec::new())).await;
+    assert!(fires.iter().any(|alert| alert.condition == Condition::Rate), "{fires:?}");
 }

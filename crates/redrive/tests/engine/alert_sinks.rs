@@ -10,6 +10,7 @@ use std::time::Duration;
 use redrive::alerts::Watching;
 use redrive::alerts::sinks::{Sink, SinkDefinition};
 use redrive::clock::TestClock;
+use redrive::config::{Config, Setting};
 use redrive::{FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::alerts::RuleBook;
 use redrive_store::conformance::decorators::{Decorated, Layer, Rows};
@@ -141,6 +142,31 @@ async fn a_service_that_is_asked_too_often_is_left_alone_for_as_long_as_it_says(
     clock.advance(Duration::from_secs(3_600));
     redrive.check_alerts(&watching).await.expect("checked");
     assert_eq!((service.taken().len(), sink(&redrive).await.waiting), (12, 0));
+}
+
+/// What it says is cut after 120 characters, in the middle of a secret.
+#[tokio::test]
+async fn secrets_that_a_service_repeats_are_masked_in_what_is_kept_of_its_answer() {
+    const SAID: &str = "no such token fr0m-a-file-of-secrets in wr1tten-after-bearer; allowed for this team are others, and \
+                        among them: fr0m-a-file-of-secrets";
+    assert!(SAID.find(": fr0m").is_some_and(|at| (98..118).contains(&at)), "it is cut in the middle");
+    let service = Service::start(|_| Err(SAID.to_owned()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    std::fs::write(&file, "fr0m-a-file-of-secrets\n").expect("written");
+    let text = format!(
+        "[alerts.sink.s]\nkind = \"webhook\"\nurl = \"{}\"\nheaders = {{ X-Team = \"team ${{file:{}}}\", \
+         Authorization = \"Bearer wr1tten-after-bearer\" }}\n",
+        service.url(),
+        file.display()
+    );
+    let config = Config::parse(&text, &folder.path().join("redrive.toml")).expect("valid");
+    let watching = Setting::of(config, Some("memory:")).expect("valid").watching();
+    let (redrive, _) = redrive();
+    let tested = redrive.test_sinks(&watching, &[]).await.expect("tested");
+    let error = tested[0].error.clone().expect("it was refused");
+    assert!(error.contains("no such token *** in ***; allowed"), "{error}");
+    assert!(!error.contains("fr0m") && !error.contains("wr1tten"), "{error}");
 }
 
 /// Errors, redirects, hanging, connections that break before anything was read: everything arrives in the end, once, in its order.

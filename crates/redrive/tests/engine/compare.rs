@@ -9,6 +9,7 @@ use redrive::replays::{Draft, Drafted, NewTry, ReplayError, drafted};
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, json};
 use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
+use redrive_core::definitions::{Definition, define};
 use redrive_core::facets::Baseline;
 use redrive_core::good::Pairing;
 use redrive_core::payloads::Response;
@@ -58,10 +59,19 @@ async fn fetch(job: Job) -> Result<Value, FailureReport> {
 
 /// Twenty pages that work, then six of a new layout.
 async fn changed_layout() -> Bench {
+    changed_layout_under(None).await
+}
+
+/// The same by a pipeline that is so defined.
+async fn changed_layout_under(definition: Option<&Definition>) -> Bench {
     let bench = Bench::new();
     for (numbers, new) in [(1..=20, false), (21..=26, true)] {
         let pipeline = Pipeline::new("pages", fetch).expect("a pipeline").vault(bench.vault.clone());
         let pipeline = pipeline.attempts(1).concurrency(1);
+        let pipeline = match definition {
+            Some(definition) => pipeline.described(definition.clone()),
+            None => pipeline,
+        };
         let input = |n: u32| json!({"url": format!("https://shop.example/p/{n}"), "n": n, "new": new});
         bench.redrive.enqueue(&pipeline, numbers.map(input)).await.expect("accepted");
         bench.redrive.drain(pipeline).await.expect("drained");
@@ -94,6 +104,35 @@ async fn a_page_that_broke_is_read_beside_the_last_one_that_worked() {
     assert!(!shown.contains("<script") && !shown.contains("evil"), "{shown}");
     let foreign = redrive_core::payloads::PayloadHash::from_bytes([9; 32]);
     assert!(bench.redrive.render_page(&with, &letter, foreign).await.expect("asked").is_none(), "it is not its page");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_worked_is_judged_by_the_rules_it_was_saved_under() {
+    let fields = json!({ "title": "h1::text", "price": { "select": ".price-tag-main::text", "type": "number" } });
+    let section = json!({ "handler": "http", "extract": { "fields": fields } });
+    let then = define(&section, &Default::default(), &Default::default());
+    let changed = setting_of(&RULES.replace(".price-tag-main::text", ".price data::attr(value)"));
+    for definition in [Some(&then), None] {
+        let bench = changed_layout_under(definition).await;
+        let with = Comparing { setting: &changed, vault: Some(&bench.vault) };
+        let letter = letters(&bench).await.remove(0);
+        let found = bench.redrive.compare(&with, &letter, true).await.expect("compared");
+        let price = found.fields.iter().find(|field| field.field == "price").expect("a field");
+        assert_eq!((price.broke.matches, price.broke.miss.as_ref()), (1, None), "by the rules of now");
+        let hash = found.worked.expect("a good page").payload.hash;
+        let shown = bench.redrive.render_page(&with, &letter, hash).await.expect("made").expect("a page");
+        if definition.is_none() {
+            assert_eq!(price.worked, None, "what it was saved under is not known: no rule says that it is missed");
+            assert_eq!(found.worked_rules, found.rules_now);
+            continue;
+        }
+        let worked = price.worked.as_ref().expect("it was found");
+        assert_eq!((worked.value.as_deref(), worked.miss.as_ref()), (Some("1.50"), None));
+        assert_eq!(price.worked_rule.as_deref(), Some(".price-tag-main::text"));
+        assert_eq!(found.worked_rules.as_deref(), Some(then.version.as_str()));
+        assert_ne!(found.worked_rules, found.rules_now);
+        assert!(shown.contains("found by the rule of price"), "{shown}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,6 +8,7 @@ use redrive::{Error, ErrorKind, FailureReport, Job, Pipeline, Reason, Redrive, S
 use redrive_core::actors::{Actor, Via};
 use redrive_core::dead::LetterSort;
 use redrive_core::ids::JobId;
+use redrive_core::jobs::InputLimits;
 use redrive_core::state::JobState;
 
 use self::in_memory::{at_start, redrive};
@@ -96,12 +97,16 @@ async fn what_one_store_exports_another_takes_in_once() {
     lines.extend(b"\nnonsense\n");
     let mut notes = Vec::new();
     let file = std::io::Cursor::new(lines.clone());
-    let imported =
-        to.import_dead_file(("letters", file), None, &by(), |note| notes.push(note)).await.expect("imported");
+    let imported = to
+        .import_dead_file(("letters", file), (None, InputLimits::default()), &by(), |note| notes.push(note))
+        .await
+        .expect("imported");
     assert_eq!(imported, Imported { new: 450, broken: 1, ..Imported::default() });
     assert!(matches!(&notes[..], [ImportNote::Broken { number: 452, .. }]), "{notes:?}");
-    let again =
-        to.import_dead_file(("letters", std::io::Cursor::new(lines)), None, &by(), |_| {}).await.expect("imported");
+    let again = to
+        .import_dead_file(("letters", std::io::Cursor::new(lines)), (None, InputLimits::default()), &by(), |_| {})
+        .await
+        .expect("imported");
     assert_eq!((again.new, again.known, left(&to).await), (0, 450, 450));
 }
 
@@ -115,7 +120,9 @@ async fn what_would_come_of_a_file_is_said_without_anything_being_taken_in() {
     for (store, known) in [(None, 0), (Some(&to), 0), (Some(&from), 6)] {
         let mut notes = Vec::new();
         let file = ("letters", std::io::Cursor::new(lines.clone()));
-        let foretold = foretell_import(store, file, None, to.now(), |note| notes.push(note)).await.expect("foretold");
+        let foretold = foretell_import(store, file, (None, InputLimits::default()), to.now(), |note| notes.push(note))
+            .await
+            .expect("foretold");
         let imported = Imported { new: 6 - known, known, broken: 1, ..Imported::default() };
         assert_eq!(foretold.imported, imported, "in {}", store.map_or("no store", |_| "a store"));
         assert!(matches!(&notes[..], [ImportNote::Broken { number: 7, .. }]), "{notes:?}");
@@ -137,8 +144,10 @@ async fn a_key_that_belongs_to_another_job_is_left_alone() {
     to.enqueue(&other, [json!({"key": "k0"})]).await.expect("accepted");
     let mut notes = Vec::new();
     let file = std::io::Cursor::new(lines);
-    let imported =
-        to.import_dead_file(("letters", file), None, &by(), |note| notes.push(note)).await.expect("imported");
+    let imported = to
+        .import_dead_file(("letters", file), (None, InputLimits::default()), &by(), |note| notes.push(note))
+        .await
+        .expect("imported");
     assert_eq!(imported, Imported { skipped: 1, ..Imported::default() });
     let taken = matches!(&notes[..], [ImportNote::KeyTaken { key, state: JobState::Queued, .. }] if key == "k0");
     assert!(taken, "{notes:?}");

@@ -7,8 +7,8 @@ use crate::support::misbehaving::{ClosedPort, FullPort, Misbehaving, bodies};
 use redrive::handler::http::extract::Rules;
 use redrive::handler::http::request::Template;
 use redrive::handler::http::validate::Validator;
-use redrive::handler::http::{Http, HttpConfig, Proxy};
-use redrive::{Pipeline, Reason, json};
+use redrive::handler::http::{Authorities, Http, HttpConfig, Proxy};
+use redrive::{Pipeline, Policy, Reason, json};
 use redrive_core::payloads::Payload;
 use serde_json::Value;
 
@@ -51,6 +51,39 @@ async fn every_way_to_misbehave_has_its_reason() {
         assert_eq!(found, reason, "{path} ({said})");
         assert!(code.is_empty() || said == code, "{path}: {said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn body_that_the_connection_cut_short_gets_one_retry() {
+    let server = Misbehaving::start();
+    let bench = Bench { attempts: 4, ..Bench::new() };
+    for (path, reason, requests) in [
+        ("/short", Reason::Network, 2),
+        ("/short-chunked", Reason::Network, 2),
+        ("/truncgzip", Reason::Network, 2),
+        ("/badgzip", Reason::MalformedPayload, 2),
+        ("/truncjson", Reason::MalformedPayload, 1),
+    ] {
+        let (found, code, kept) = fails_of(&bench, config(), &server.url(path)).await;
+        assert_eq!((found, server.count(path)), (reason, requests), "{path} ({code})");
+        assert!(kept.is_some() || path == "/badgzip", "{path}: what came is kept");
+    }
+    let fresh = Bench { attempts: 4, ..Bench::new() };
+    assert!(fresh.run(config(), json!({"url": server.url("/short-once")})).await.is_none(), "the second one is whole");
+    assert_eq!(server.count("/short-once"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_connection_that_ends_within_a_body_is_broken_off() {
+    let server = Misbehaving::start_tls_self_signed();
+    let certificate = data_encoding::BASE64.encode(server.certificate().expect("it has one"));
+    let pem = format!("-----BEGIN CERTIFICATE-----\n{certificate}\n-----END CERTIFICATE-----\n");
+    let mut asked = config();
+    asked.transport.authorities = Authorities::parse("of the test", pem.as_bytes()).expect("a certificate");
+    let bench = Bench { attempts: 4, ..Bench::new() };
+    let (reason, code, _) = fails_of(&bench, asked, &server.url("/short-without-notice")).await;
+    assert_eq!((reason, code.as_str()), (Reason::Network, "broken_off"));
+    assert_eq!(server.count("/short-without-notice"), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -201,6 +234,32 @@ async fn pages_become_records() {
         assert!(page.is_some(), "{path}");
     }
     assert!(results(json!({"format": "html", "fields": {"body": "body::text"}}), "/cookies/set").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_that_is_gone_is_a_result_or_discarded_if_a_rule_says_so() {
+    let server = Misbehaving::start();
+    for (rule, results, died) in [
+        (json!({"disposition": "done"}), vec![json!({"gone": true})], 0),
+        (json!({"disposition": "done", "result": {"listed": false}}), vec![json!({"listed": false})], 0),
+        (json!({"disposition": "discard"}), vec![], 0),
+        (json!({}), vec![], 1),
+    ] {
+        let (bench, sink) = (Bench::new(), Caught::default());
+        let Value::Object(mut rule) = rule else { panic!("a rule is an object") };
+        rule.extend([("status".to_owned(), json!([404])), ("reason".to_owned(), json!("not_found"))]);
+        let policy = Policy { rules: vec![serde_json::from_value(rule.into()).expect("valid")], ..Policy::default() };
+        let pipeline = Pipeline::new("p", Http::new(config()).expect("a handler")).expect("a pipeline");
+        let pipeline = pipeline.with_policy(policy).sink(sink.clone());
+        let name = pipeline.name().clone();
+        bench.redrive.enqueue(&pipeline, [json!({"url": server.url("/status/404")})]).await.expect("accepted");
+        bench.redrive.drain(pipeline).await.expect("drained");
+        let ledger = bench.redrive.ledger(&name).await.expect("counted");
+        let discarded = i64::from(results.is_empty()) - died;
+        let found = (ledger.done, ledger.dead, ledger.discarded);
+        assert_eq!(found, (results.len() as i64, died, discarded));
+        assert_eq!(*sink.0.lock().expect("unpoisoned"), results);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

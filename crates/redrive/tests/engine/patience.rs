@@ -17,13 +17,13 @@ use redrive_core::breakers::BreakerPolicy;
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::payloads::Response;
 use redrive_core::proxies::ProxyPolicy;
-use redrive_core::replays::AutoReplay;
+use redrive_core::replays::{AutoReplay, Pacing};
 use redrive_core::settlements::TARGET_ON_HOLD;
 use redrive_core::time::Timestamp;
 
 use redrive_core::ids::PipelineName;
 use redrive_store::conformance::decorators::{Counting, Decorated, Delaying, Layer};
-use redrive_store::contract::{DeadFilter, ListDead, ListReplays};
+use redrive_store::contract::{CountDead, DeadBy, DeadFilter, ListDead, ListReplays};
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{Result as StoreResult, Store, StoreError};
 
@@ -131,10 +131,13 @@ async fn pass_until(clock: &TestClock, what: &str, mut holds: impl AsyncFnMut() 
     clock.now().since(begun)
 }
 
+fn on_hold() -> DeadFilter {
+    DeadFilter { code: Some(TARGET_ON_HOLD.into()), ..DeadFilter::default() }
+}
+
 /// The letters of a pipeline whose target stayed away.
 async fn given_up(redrive: &Redrive) -> Vec<DeadLetter> {
-    let filter = DeadFilter { code: Some(TARGET_ON_HOLD.into()), ..DeadFilter::default() };
-    redrive.store().list_dead(ListDead::newest(filter, 100)).await.expect("listed").items
+    redrive.store().list_dead(ListDead::newest(on_hold(), 100)).await.expect("listed").items
 }
 
 #[tokio::test]
@@ -142,6 +145,7 @@ async fn jobs_of_a_target_that_stays_away_become_letters_and_are_replayed_when_i
     let (redrive, clock) = redrive();
     let well = Arc::new(AtomicBool::new(false));
     let pipeline = absent(Reason::Dns, &well, BreakerPolicy::default());
+    let begun = clock.now();
     enqueue_of_one_target(&redrive, &pipeline, 60).await;
     let stop = CancellationToken::new();
     let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
@@ -151,6 +155,8 @@ async fn jobs_of_a_target_that_stays_away_become_letters_and_are_replayed_when_i
     assert!(took >= Duration::from_secs(30 * 60), "not before the half hour is over: {took:?}");
     let letters = given_up(&redrive).await;
     assert!(letters.len() >= 40, "few used their attempts up: {}", letters.len());
+    let died = redrive.count_died(pipeline.name(), begun).await.expect("counted");
+    assert_eq!(died, 60, "alerts and rates count them");
     for letter in &letters {
         let said = (letter.reason, letter.gate, letter.message.as_str());
         assert_eq!(said, (Reason::Dns, Gate::Auto, "nobody is there"), "{letter:?}");
@@ -166,10 +172,40 @@ async fn jobs_of_a_target_that_stays_away_become_letters_and_are_replayed_when_i
     .await;
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
-    let replays = redrive.store().list_replays(ListReplays { open_only: false, limit: 9, cursor: None }).await;
+    let replays = redrive
+        .store()
+        .list_replays(ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() })
+        .await;
     let replays = replays.expect("listed").items;
     assert_eq!(replays.iter().map(|replay| replay.name.as_str()).collect::<Vec<_>>(), ["recovered: sick"]);
     assert_eq!(replays[0].progress.total, letters.len() as u64);
+    assert_eq!(replays[0].pacing.ramp, Pacing::default().ramp, "in growing steps");
+    assert!(!replays[0].automatic, "it is none of the two automatic replays of a letter");
+}
+
+#[tokio::test]
+async fn letters_of_a_target_that_is_back_are_replayed_a_thousand_at_a_time() {
+    let (redrive, clock) = redrive();
+    let well = Arc::new(AtomicBool::new(false));
+    let pipeline = absent(Reason::Dns, &well, BreakerPolicy::default()).concurrency(50);
+    enqueue_of_one_target(&redrive, &pipeline, 1_100).await;
+    let stop = CancellationToken::new();
+    let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
+    let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
+    let ledger = async || redrive.ledger(pipeline.name()).await.expect("read");
+    pass_until(&clock, "all are letters", async || ledger().await.dead == 1_100).await;
+    let count = CountDead { filter: on_hold(), by: DeadBy::Target, limit: 1 };
+    let letters = redrive.store().count_dead(count).await.expect("counted")[0].count;
+    assert!(letters > 1_000, "{letters}");
+    well.store(true, Ordering::Relaxed);
+    enqueue_of_one_target(&redrive, &pipeline, 3).await;
+    pass_until(&clock, "they are done", async || ledger().await.done == letters + 3).await;
+    stop.cancel();
+    working.await.expect("no panic").expect("stopped");
+    let all = ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() };
+    let replays = redrive.store().list_replays(all).await.expect("listed").items;
+    let totals: Vec<_> = replays.iter().map(|replay| i64::try_from(replay.progress.total).expect("few")).collect();
+    assert_eq!(totals, [letters - 1_000, 1_000], "the newest first");
 }
 
 #[tokio::test]
@@ -192,7 +228,7 @@ async fn letters_stay_though_their_target_is_back_if_recovery_is_to_do_nothing()
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
     assert_eq!(given_up(&redrive).await.len(), letters);
-    let all = ListReplays { open_only: false, limit: 9, cursor: None };
+    let all = ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() };
     assert!(redrive.store().list_replays(all).await.expect("listed").items.is_empty());
 }
 
@@ -500,7 +536,7 @@ async fn an_automatic_replay_waits_for_a_store_that_is_locked_for_a_moment() {
     let worker = redrive.worker(vec![quick().with_policy(policy)]).with_replays();
     let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
     eventually("it recovers", async || redrive.ledger(&quick_name()).await.expect("read").done == 1).await;
-    let all = ListReplays { open_only: false, limit: 9, cursor: None };
+    let all = ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() };
     assert_eq!(redrive.store().list_replays(all).await.expect("listed").items.len(), 1);
     stop.cancel();
     working.await.expect("no panic").expect("stopped");

@@ -11,6 +11,7 @@ use redrive::{Pipeline, Policy, Redrive};
 use redrive_core::dead::DeadLetter;
 use redrive_core::jobs::{NewJob, Origin};
 use redrive_core::payloads::Payload;
+use redrive_core::retry::RetryPolicy;
 use redrive_core::secrets::Secrets;
 use redrive_store::Options;
 use redrive_store::contract::{DeadFilter, ListDead};
@@ -59,6 +60,8 @@ pub struct Bench {
     pub folder: TempDir,
     /// How long an attempt may take.
     pub deadline: Duration,
+    /// How many attempts its jobs have.
+    pub attempts: u32,
     /// Where its jobs come from.
     pub origin: Option<Origin>,
 }
@@ -70,7 +73,7 @@ impl Bench {
             SqliteStore::open(&folder.path().join("redrive.db"), Options::create()).expect("opened"),
         ));
         let vault = Vault::open(&folder.path().join("payloads").display().to_string(), &redrive).expect("opened");
-        Self { redrive, vault, folder, deadline: Duration::from_secs(120), origin: None }
+        Self { redrive, vault, folder, deadline: Duration::from_secs(120), attempts: 1, origin: None }
     }
 
     /// One whose attempts may take so long.
@@ -83,16 +86,17 @@ impl Bench {
         Self { origin: Some(Origin::over_network("api")), ..Self::new() }
     }
 
-    /// Runs one job once, and gives its dead letter, if it died.
+    /// Runs one job, and gives its dead letter, if it died.
     pub async fn run(&self, config: HttpConfig, input: Value) -> Option<DeadLetter> {
         self.run_handler(Http::new(config).expect("a handler"), input).await
     }
 
     /// The same with any handler.
     pub async fn run_handler(&self, handler: impl Handler + 'static, input: Value) -> Option<DeadLetter> {
-        let policy = Policy { deadline: self.deadline, ..Policy::default() };
+        let retry = RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() };
+        let policy = Policy { deadline: self.deadline, retry, ..Policy::default() };
         let pipeline = Pipeline::new("p", handler).expect("a pipeline");
-        let pipeline = pipeline.with_policy(policy).attempts(1).vault(self.vault.clone());
+        let pipeline = pipeline.with_policy(policy).attempts(self.attempts).vault(self.vault.clone());
         let pipeline = pipeline.keep_payloads(Keep::Failed, 8 << 20);
         let job = NewJob {
             origin: self.origin.clone(),

@@ -32,7 +32,7 @@ const fn empty(state: AlertStanding) -> &'static str {
 }
 
 /// Said where nobody judges the rules: that nothing fires means nothing then.
-const UNJUDGED: &str = "Workers judge the rules only if redrive.toml has [alerts], and this server's has none; redrive alert check judges them once.";
+const UNJUDGED: &str = "This server's redrive.toml has no [alerts]: only pipelines that no file defines are judged, by the defaults; redrive alert check judges all once.";
 
 fn is_judged(app: &App) -> bool {
     app.setting().config.alerts.is_some()
@@ -53,7 +53,7 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let wrong = |why: String| Problem::from(ApiError::invalid("state", why));
     let state = query.one("state").map(|text| text.parse::<AlertStanding>().map_err(wrong)).transpose()?;
     let state = state.unwrap_or(AlertStanding::Firing);
-    let (redrive, watching) = (app.redrive(), app.setting().watching());
+    let (redrive, watching) = (app.redrive(), app.setting().watched_by_server());
     let told = async { Ok(sinks::section(&visitor, &redrive.list_sinks(&watching).await?, redrive.now())) };
     let told = async {
         match visitor.caller.covers_all() {

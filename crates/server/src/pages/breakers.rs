@@ -5,8 +5,7 @@ mod ask;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::BreakerView;
-use redrive_core::breakers::BreakerState;
+use redrive_core::breakers::{BreakerState, BreakerView};
 use redrive_core::tokens::Role;
 use serde_json::Value;
 

@@ -167,7 +167,10 @@ fn died(cause: &CauseView, share: Option<CauseShare>, now: Timestamp) -> Markup 
                 @match share {
                     Some(share) => {
                         (part_of(share.died.part as i64, share.died.whole as i64)) " "
-                        small { "tasks (" (percent(share.died.value())) ") since " (instant(share.since, now)) }
+                        small {
+                            "tasks (" (percent(share.died.value())) ") from " (instant(share.since, now))
+                            " to " (instant(share.until, now))
+                        }
                     }
                     None => { (count(cause.total as i64)) " " small { "in all" } }
                 }

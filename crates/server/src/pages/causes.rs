@@ -258,7 +258,7 @@ fn row(cause: &CauseView, now: Timestamp) -> Markup {
     html! {
         tr role="row" id={ "cause-" (cause.id) } data-href={ "/causes/" (cause.id) } {
             td.pick role="cell" {
-                label { input type="checkbox" name="id" value=(cause.id) data-flag="" aria-label={ "Choose cause " (cause.id) }; }
+                label { input type="checkbox" name="id" value=(cause.id) data-flag="" data-pipeline=(cause.pipeline) aria-label={ "Choose cause " (cause.id) }; }
             }
             td.c-state role="cell" { (cause_state(cause.state)) }
             th.c-what role="rowheader" scope="row" {

@@ -157,14 +157,24 @@ fn notes(letter: &DeadLetter, comparison: &Comparison) -> Markup {
     let broke = comparison.broke.as_ref();
     let then = broke.and_then(|page| page.rules.as_deref());
     let is_read = !comparison.fields.is_empty();
-    let read_otherwise = comparison.rules_now.as_deref().zip(then).filter(|(now, then)| is_read && now != then);
+    let now = comparison.rules_now.as_deref().filter(|_| is_read);
+    let read_otherwise = now.zip(then).filter(|(now, then)| now != then);
+    let saved = comparison.worked.as_ref().and_then(|page| page.rules.as_deref());
+    let saved_otherwise = now.zip(saved).filter(|(now, saved)| now != saved).map(|(_, saved)| saved);
     let last = letter.failures.iter().flatten().last().map(|failure| failure.attempt);
     let earlier = broke.and_then(|page| page.attempt).zip(last).filter(|(page, last)| page < last);
     html! {
-        @if read_otherwise.is_some() || earlier.is_some() {
+        @if read_otherwise.is_some() || saved_otherwise.is_some() || earlier.is_some() {
             p.fact {
                 @if let Some((now, then)) = read_otherwise {
-                    "Both pages are read by the rules of now (" (version(now)) "); this task died under " (version(then)) ". "
+                    "The page that broke is read by the rules of now (" (version(now)) "); this task died under " (version(then)) ". "
+                }
+                @if let Some(saved) = saved_otherwise {
+                    @if comparison.worked_rules.as_deref() == Some(saved) {
+                        "The page that worked is read by the rules that it was saved under (" (version(saved)) "). "
+                    } @else {
+                        "The page that worked is read by the rules of now: those that it was saved under (" (version(saved)) ") are not known any more. "
+                    }
                 }
                 @if let Some((page, last)) = earlier {
                     "The page is of attempt " (page) ": attempt " (last) ", the last, kept none."

@@ -10,6 +10,8 @@ use super::visitor::Visitor;
 pub struct Question<'a> {
     /// What is about to be done.
     pub title: &'a str,
+    /// What it is done to, as items of a list: the cause, the pipeline and how many.
+    pub about: Markup,
     /// What happens then.
     pub effect: Markup,
     /// Where the answer is sent to.
@@ -38,7 +40,7 @@ pub fn final_page(visitor: &Visitor, question: &Question<'_>) -> Markup {
 
 fn asked(visitor: &Visitor, question: &Question<'_>, look: &str) -> Markup {
     html! {
-        div.head { h1 { (question.title) } }
+        div.head { h1 { (question.title) } ul.facts #about { (question.about) } }
         div.headline.warn { (question.effect) }
         form.ask method="post" action=(question.action) {
             (carried(visitor))

@@ -22,7 +22,7 @@ use redrive_core::payloads::Payload;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
-use self::ways::Ways;
+use self::ways::{Ways, lost};
 use super::compare;
 use super::letter_edit;
 use super::letters::number_of;
@@ -133,24 +133,29 @@ fn head(
 fn actions(visitor: &Visitor, letter: &DeadLetter, ways: &Ways) -> Markup {
     let to = |from: &str| format!("/letters/{}/retry?from={from}", letter.id);
     let discard = format!("/letters/discard?id={}", letter.id);
-    let form = |label: &str, href: &str, class: &str, key| match ways.is_taken {
-        true => html! {
-            button class=(class) disabled title="another replay has it" { (label) } span.vh.why { "another replay has it" }
-        },
-        false => link(visitor, Role::Operator, href, label, class, key),
+    let unless = |why: Option<&str>, label: &str, href: &str, class: &str, key| match why {
+        Some(why) => html! { button class=(class) disabled title=(why) { (label) } span.vh.why { (why) } },
+        None => link(visitor, Role::Operator, href, label, class, key),
     };
+    let taken = ways.is_taken.then_some("another replay has it");
+    let form = |label: &str, href: &str, class: &str, key| unless(taken, label, href, class, key);
+    let lacks = lost(letter);
     html! {
-        @if ways.saved() {
+        @if !lacks.is_empty() {
+            // Nobody can fill in all of an input.
+            @let why = lacks.iter().any(String::is_empty).then_some("all of its input is masked");
+            (unless(taken.or(why), "Edit and retry…", "#edit", "primary", Some("r")))
+        } @else if ways.saved() {
             (form("Retry from saved…", &to("saved"), "primary", Some("r")))
             (form("Fetch again…", &to("refetch"), "", None))
         } @else {
-            (form("Retry now…", &to("suited"), "primary", Some("r")))
+            (unless(taken.or(ways.kept_back.as_deref()), "Retry now…", &to("suited"), "primary", Some("r")))
         }
-        (form("Edit and retry…", "#edit", "in-more", None))
+        @if lacks.is_empty() { (form("Edit and retry…", "#edit", "in-more", None)) }
         (link(visitor, Role::Admin, &discard, "Discard…", "in-more", None))
         // What has no room in the bar of a phone.
         details.menu.narrow { summary.button { "More" } ul {
-            li { (form("Edit and retry…", "#edit", "plainly", None)) }
+            @if lacks.is_empty() { li { (form("Edit and retry…", "#edit", "plainly", None)) } }
             li { (link(visitor, Role::Admin, &discard, "Discard…", "plainly", None)) }
         } }
         (commands(&commands_of(letter, ways.saved())))
@@ -161,6 +166,7 @@ fn actions(visitor: &Visitor, letter: &DeadLetter, ways: &Ways) -> Markup {
 fn commands_of(letter: &DeadLetter, has_saved: bool) -> Vec<(&'static str, String)> {
     let id = letter_edit::called(letter);
     let mut lines = match has_saved {
+        _ if !lost(letter).is_empty() => Vec::new(),
         true => {
             vec![("Retry from saved", retry::line(letter, "saved")), ("Fetch again", retry::line(letter, "refetch"))]
         }

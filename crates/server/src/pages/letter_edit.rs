@@ -11,7 +11,9 @@ use redrive_core::jobs::Input;
 use redrive_core::tokens::Role;
 use serde_json::Value;
 
+use super::about;
 use super::fields::{Fields, carried};
+use super::letter::ways::lost;
 use super::letter::{retry, task};
 use super::letters::number_of;
 use super::parts::{command_of_form, name, quoted, section_head, text};
@@ -118,17 +120,23 @@ pub async fn review(
             let why = "nothing is different from the input as it is";
             html! { div.head { h1 { (title) } } (form(&visitor, &letter, false, Some((sent, why)))) }
         }
-        Ok(changed) => question(&visitor, &letter, &title, sent, &changed),
+        Ok(changed) => question(&visitor, &letter, (&title, about::of_letter(&app, &letter).await?), sent, &changed),
     };
     shell::show(&app, &visitor, Page { place: Place::Letters, title: &title, pipeline: Some(&letter.pipeline), body })
         .await
 }
 
-fn question(visitor: &Visitor, letter: &DeadLetter, title: &str, sent: &str, changed: &Input) -> Markup {
+fn question(
+    visitor: &Visitor,
+    letter: &DeadLetter,
+    (title, about): (&str, Markup),
+    sent: &str,
+    changed: &Input,
+) -> Markup {
     let edits = differences(&letter.input, changed);
     let number = number_of_things(edits.len(), "change", "changes");
     html! {
-        div.head { h1 { (title) } }
+        div.head { h1 { (title) } ul.facts #about { (about) } }
         (diff(&edits))
         p.headline {
             "The same task, " (number_of(letter)) ", goes once more with this input, without steps. What it was accepted with is kept; until it comes to its end nobody else can send it."
@@ -176,7 +184,17 @@ pub fn edited(sent: &str, letter: &DeadLetter, seen: Option<&str>) -> Result<Inp
     if let Some(gone) = letter.input.keys().find(|key| !edited.contains_key(*key)) {
         return Err(format!("{gone} is missing: fields can be changed and added, not taken away; null empties one"));
     }
+    if let Some(lacking) = lost(letter).iter().find(|lost| at(&edited, lost) == at(&letter.input, lost)) {
+        return Err(format!("{lacking} is masked: its value was never kept, so fill it in"));
+    }
     Ok(edited.into_iter().filter(|(key, value)| letter.input.get(key) != Some(value)).collect())
+}
+
+/// What stands in a field that is named as [`Origin::lost`](redrive_core::jobs::Origin::lost) has it.
+fn at<'a>(input: &'a Input, named: &str) -> Option<&'a Value> {
+    let Some(pointer) = named.strip_prefix('/') else { return input.get(named) };
+    let first = pointer.split('/').next().unwrap_or_default();
+    input.get(&first.replace("~1", "/").replace("~0", "~"))?.pointer(&pointer[first.len()..])
 }
 
 /// The fields that are set to something else than they were.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{CountEvents, EventCount, Span};
+use redrive::contract::{CountEvents, DeadFilter, EventCount, Span};
 use redrive::dead::SearchAsked;
 use redrive_core::dead::{DeadLetter, Gate, LetterSort};
 use redrive_core::failures::Reason;
@@ -36,9 +36,6 @@ use crate::routes::letters::list;
 /// Inputs that stand for a task are cut to so many characters.
 const TASK: usize = 32;
 
-/// Pages of letters that are read for one that is shown.
-const PAGES_READ: usize = 20;
-
 /// How long letters are looked through for a text, and for several things that no index finds together.
 const SEARCHED_FOR: Duration = Duration::from_millis(100);
 const FILTERED_FOR: Duration = Duration::from_millis(25);
@@ -53,7 +50,10 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let read = part::read(async {
         let (found, looked) = match within(&filter) {
             Some(within) => search(&app, &visitor, (wanted, sort), (cursor, within)).await?,
-            None => read_on(&app, &visitor, (&filter, sort), cursor).await?,
+            None => {
+                let list = List { asked: wanted, limit: LIMIT, cursor };
+                (list::read(&app, &visitor.caller, list, (sort, false)).await?, None)
+            }
         };
         let done = match found.items.is_empty() && filter.is_empty() {
             true => Some(done_lately(&app, &visitor).await?),
@@ -84,8 +84,8 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
 /// How far letters were looked through for a text.
 #[derive(Clone, Copy, Debug)]
 struct Looked {
-    /// How many were looked at, where that may be known.
-    at: Option<u64>,
+    /// How many were looked at.
+    at: u64,
     /// How many there are to look at, where that is known.
     of: Option<u64>,
 }
@@ -99,51 +99,26 @@ fn within(filter: &LetterFilter) -> Option<Duration> {
     }
 }
 
-/// A page of letters. Who may see some pipelines only is shown those among the first: it is read on until a page is full, or enough
-/// were looked at.
-async fn read_on(
-    app: &App,
-    visitor: &Visitor,
-    (filter, sort): (&LetterFilter, LetterSort),
-    mut cursor: Option<String>,
-) -> Result<(Listed<DeadLetter>, Option<Looked>), Problem> {
-    let mut items = Vec::new();
-    for _ in 0..PAGES_READ {
-        let wanted = List { asked: asked(Value::Object(filter.to_json()))?, limit: LIMIT, cursor };
-        let found = list::read(app, &visitor.caller, wanted, (sort, false)).await?;
-        items.extend(found.items);
-        cursor = found.next;
-        if cursor.is_none() || items.len() >= LIMIT as usize || visitor.caller.covers_all() {
-            return Ok((Listed { items, next: cursor }, None));
-        }
-    }
-    Ok((Listed { items, next: cursor }, Some(Looked { at: None, of: None })))
-}
-
 /// Letters that are like that, as far as they are found in a moment.
 async fn search(
     app: &App,
     visitor: &Visitor,
-    (mut asked, sort): (Filter, LetterSort),
+    (asked, sort): (Filter, LetterSort),
     (cursor, within): (Option<String>, Duration),
 ) -> Result<(Listed<DeadLetter>, Option<Looked>), Problem> {
     visitor.caller.check_each(&asked.pipeline)?;
     if asked.cause.is_some() {
         asked.check(app, &visitor.caller).await?;
     }
-    asked.narrow(&visitor.caller);
-    let asked = SearchAsked { filter: asked.dead(app)?, sort, limit: LIMIT, cursor, within };
-    let mut found = app.redrive().search_letters(asked).await?;
-    found.letters.retain(|letter| visitor.caller.covers(&letter.pipeline));
-    // Of what others have it is not said how much there is.
-    let sees_all = visitor.caller.covers_all();
-    let looked = Looked { at: sees_all.then_some(found.looked_at), of: found.of.filter(|_| sees_all) };
+    let filter = DeadFilter { within: visitor.caller.within(), ..asked.dead(app)? };
+    let found = app.redrive().search_letters(SearchAsked { filter, sort, limit: LIMIT, cursor, within }).await?;
+    let looked = Looked { at: found.looked_at, of: found.of };
     Ok((Listed { items: found.letters, next: found.next }, Some(looked)))
 }
 
 /// How far a search has come, with a way to go on.
 fn progress(visitor: &Visitor, found: &Listed<DeadLetter>, looked: Looked) -> Markup {
-    let at = looked.at.map_or_else(|| "a part".to_owned(), |at| count(at as i64));
+    let at = count(looked.at as i64);
     let whole = looked.of.map(|of| format!(" of {}", count(of as i64))).unwrap_or_default();
     html! {
         p.table-foot #searched {
@@ -152,7 +127,7 @@ fn progress(visitor: &Visitor, found: &Listed<DeadLetter>, looked: Looked) -> Ma
                     "looked at " (at) (whole) " · "
                     a #further href=(with_query(&without_cursor(&visitor.here), "cursor", Some(next))) { "Go on" }
                 }
-                None => { "looked at all" @if looked.at.is_some() { " " (at) } }
+                None => { "looked at all " (at) }
             }
         }
     }
@@ -172,11 +147,6 @@ fn listed(
             (true, Some(looked)) if found.next.is_some() => {
                 p.empty { "None so far." }
                 (progress(visitor, found, looked))
-            }
-            // Those of others were left out after a page of them was read.
-            (true, None) if found.next.is_some() => {
-                p.empty { "None of these letters is of your pipelines. There are more." }
-                (further(&without_cursor(&visitor.here), found.next.as_deref()))
             }
             (true, _) if is_further => { p.empty { "No more." } }
             (true, _) => (empty(visitor, filter, done)),

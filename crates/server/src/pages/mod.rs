@@ -3,11 +3,13 @@
 //! somebody may is what the API lets them.
 //!
 //! - `visitor`: who looks, by a cookie; [`login`]: getting one; `fields`: what was filled into a form; `mended`: a form with a mistake comes back
+//! - `about`: what a question is about
 //! - `shell`: what is around every page; `parts`: what pages are made of; `part`: one that may fail by itself; `filter`: which letters, in addresses and forms
 //! - `problem`: what went wrong, as a page; `assets`: the style and the scripts
 //! - `events`: hints of what changed; `live`: the parts of a page that did
 //! - one file or folder per page
 
+mod about;
 mod activity;
 mod acts;
 mod alerts;

@@ -86,6 +86,7 @@ pub fn pipeline_state(standing: Standing) -> Markup {
         Standing::Failing => (Glyph::Triangle, Tone::Bad),
         Standing::Paused | Standing::Held => (Glyph::Bars, Tone::Warn),
         Standing::Unattended => (Glyph::Half, Tone::Warn),
+        Standing::Alerting => (Glyph::Triangle, Tone::Warn),
         Standing::Normal => (Glyph::Check, Tone::Good),
     };
     state(standing.as_str(), picture, tone)

@@ -9,9 +9,10 @@ mod workers;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{BreakerView, CountEvents, CountTraffic, EventCount, Span, TrafficBy};
+use redrive::contract::{CountEvents, CountTraffic, EventCount, EventTotal, Span, TrafficBy};
 use redrive::overview::PipelineLine;
 use redrive::pipelines::PipelineView;
+use redrive_core::breakers::BreakerView;
 use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
@@ -64,10 +65,13 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     visitor.caller.check(&name)?;
     let (redrive, setting) = (app.redrive(), app.setting());
+    // Before the ledger: what is done between the two was done here.
+    let totals = part::read(async { Ok(redrive.store().event_totals().await?) }).await?;
     let view = visitor.caller.find_pipeline(&app, &name).await?;
     let look = redrive.look(&setting, |other: &PipelineName| *other == name, false);
     let (line, now) = (part::read(async { Ok(look.pipelines().await?.first().cloned()) }).await?, look.now);
     let standing = line.as_ref().ok().cloned().flatten();
+    let stands = async { Ok(equation(&view.ledger, done_elsewhere(&name, &totals?, &view.ledger))) };
     let held = async { Ok(overview::held(&visitor, look.held().await?, &look.retrying().await?, now)) };
     let (week, day) = (ago_of(now, HOURS), ago_of(now, 24));
     let drawn = async {
@@ -98,7 +102,7 @@ pub async fn show(
     let body = html! {
         (head(&visitor, &view, (standing.as_ref(), look.held().await.unwrap_or_default()), now))
         (part(&visitor, ("standing", "Where it stands"), async { line.map(|_| html! {}) }).await)
-        (equation(&view.ledger))
+        (part(&visitor, ("ledger", "Where its tasks are"), stands).await)
         (part(&visitor, ("held", "Held targets"), held).await)
         (part(&visitor, ("hours", "Hours"), drawn).await)
         div.halves {
@@ -172,11 +176,22 @@ fn head(
     }
 }
 
-/// The ledger as an equation.
-fn equation(l: &Ledger) -> Markup {
+/// Tasks that other programs ran and reported as done: counted, though Redrive never had them.
+fn done_elsewhere(name: &PipelineName, totals: &[EventTotal], ledger: &Ledger) -> i64 {
+    let done = totals.iter().filter(|total| total.pipeline == *name && total.event == Event::Done);
+    (done.map(|total| total.count).sum::<i64>() - ledger.done).max(0)
+}
+
+/// The ledger as an equation, and beside it what is done elsewhere.
+fn equation(l: &Ledger, elsewhere: i64) -> Markup {
+    let fact = match (l.balances(), elsewhere) {
+        (false, _) => "this does not add up: run redrive audit",
+        (true, 0) => "accepted is the sum of the others",
+        (true, _) => "accepted is the sum of the others; what other programs reported as done was never accepted here",
+    };
     html! {
         section aria-labelledby="ledger" {
-            (section_head("ledger", "Where its tasks are", if l.balances() { "accepted is the sum of the others" } else { "this does not add up: run redrive audit" }))
+            (section_head("ledger", "Where its tasks are", fact))
             dl.figures.equation #ledger-figures {
                 div { dt { "Accepted" } dd { (count(l.accepted)) } }
                 div { dt { "= queued" } dd { (count(l.queued)) " " small { (count(l.retrying)) " retrying" } } }
@@ -184,6 +199,7 @@ fn equation(l: &Ledger) -> Markup {
                 div { dt { "+ done" } dd { (count(l.done)) " " small { (count(l.recovered)) " recovered" } } }
                 div { dt { "+ dead" } dd { (count(l.dead)) } }
                 div { dt { "+ discarded" } dd { (count(l.discarded)) } }
+                @if elsewhere > 0 { div { dt { "Done elsewhere" } dd { (count(elsewhere)) " " small { "reported" } } } }
             }
         }
     }

@@ -7,10 +7,15 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use redrive::StoreError;
 
-use super::shell;
+use super::confirm::entry;
+use super::parts::{name, with_query};
+use super::shell::{self, Place};
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::error::ApiError;
+
+/// The most values of a query that are shown.
+const FILTERS_MAX: usize = 100;
 
 /// A page that cannot be shown, or a form that cannot be done.
 #[derive(Debug)]
@@ -98,8 +103,9 @@ impl Problem {
     }
 
     /// What it is, and the way out. A form that was sent cannot be asked for again by its address.
-    fn body(&self, is_form: bool) -> Markup {
+    fn body(&self, visitor: Option<&Visitor>) -> Markup {
         let status = self.error.status();
+        let is_form = visitor.is_some_and(|visitor| visitor.is_form);
         let can_retry = status == StatusCode::SERVICE_UNAVAILABLE;
         html! {
             div.head { h1 { (self.title()) } }
@@ -110,10 +116,49 @@ impl Problem {
                 @if can_retry && is_form { span.fact { "Go back and send the form again: it is done once, however often it is sent." } }
             }
             @if let Some(form) = &self.form { (form) }
-            @else { p.actions {
-                @if can_retry && !is_form { a.button href="" { "Retry" } }
-                a.button href="/" { "Overview" }
-            } }
+            @else {
+                @if let Some(visitor) = visitor.filter(|visitor| !visitor.is_form && status.is_client_error()) {
+                    (self.filters(visitor))
+                }
+                p.actions {
+                    @if can_retry && !is_form { a.button href="" { "Retry" } }
+                    @if let Some(place) = visitor.map(|visitor| Place::of(&visitor.here)).filter(|place| *place != Place::Overview) {
+                        a.button href=(place.path()) { "All " (place.name().to_lowercase()) }
+                    }
+                    a.button href="/" { "Overview" }
+                }
+            }
+        }
+    }
+
+    /// The query of an address that makes no sense: each value can be dropped, and the one that is wrong can be changed.
+    fn filters(&self, visitor: &Visitor) -> Markup {
+        let (here, query) = (&*visitor.here, visitor.query());
+        let field = self.error.field().and_then(|field| Some((field, query.one(field)?)));
+        let others =
+            query.kept().filter(|(other, value)| !value.is_empty() && field.is_none_or(|(wrong, _)| wrong != *other));
+        let others: Vec<_> = others.take(FILTERS_MAX).collect();
+        html! {
+            @if !others.is_empty() {
+                div.filters {
+                    @for (other, value) in &others {
+                        span.chip {
+                            span { (name(other)) } " " (name(value))
+                            a href=(with_query(here, other, None)) aria-label={ "Drop the filter " (other) } { "×" }
+                        }
+                    }
+                }
+            }
+            @if let Some((field, value)) = field {
+                form.ask action=(here.split('?').next().unwrap_or_default()) {
+                    @for (other, value) in &others { input type="hidden" name=(other) value=(value); }
+                    (entry(field, field, value, false))
+                    p.actions {
+                        button.primary { "Look again" }
+                        a.button href=(with_query(here, field, None)) { "Drop the filter " (field) }
+                    }
+                }
+            }
         }
     }
 }
@@ -121,7 +166,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let seen_by = self.seen_by.as_deref();
-        let body = self.body(seen_by.is_some_and(|visitor| visitor.is_form));
+        let body = self.body(seen_by);
         // It may come from outside of all pages, where no style is let in.
         let policy = [(header::CONTENT_SECURITY_POLICY, super::POLICY)];
         let page = shell::bare(self.title(), seen_by, &body);
@@ -133,8 +178,12 @@ impl IntoResponse for Problem {
 
 /// An answer to somebody who is known: what went wrong has around it what every page has. Where the store does not answer, that is places only.
 pub async fn framed(app: &App, visitor: &Visitor, mut response: Response) -> Response {
+    // What is read of an address is refused as the API does it.
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        response = Problem::from(error).into_response();
+    }
     let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() else { return response };
-    let (title, body) = (problem.title(), problem.body(visitor.is_form));
+    let (title, body) = (problem.title(), problem.body(Some(visitor)));
     let page = match problem.is_ours() {
         true => Ok(shell::bare(title, Some(visitor), &body).into_response()),
         false => shell::show_problem(app, visitor, title, body).await,

@@ -27,6 +27,7 @@ use self::obstacles::Obstacle;
 pub use self::plans::Plans;
 use self::plans::Way;
 use self::requests::Requests;
+use super::about;
 use super::acts::asked;
 use super::fields::{Done, Fields, carried, once, with_said};
 use super::problem::Problem;
@@ -114,12 +115,14 @@ async fn shown(
         mistake,
         now,
     };
+    let about = about::of_letters(app, fields).await?;
     let is_barred = plans.base().included == 0 || obstacles.iter().any(|obstacle| obstacle.forbids);
     let body = html! {
         div.crumbs { span { a href="/replays" { "Replays" } " / new" } }
         div.head {
             h1 { "Replay " (number_of(usize::try_from(plans.base().included).unwrap_or(usize::MAX), "dead letter", "dead letters")) }
             (choice::chosen_by(fields))
+            ul.facts #about { (about) }
         }
         @if let Some(drift) = &drift { p.headline.warn role="alert" { (drift) @if mistake.is_none() { " Look again, then start." } } }
         form.steps method="post" action="/replays/start" {

@@ -50,7 +50,7 @@ const STOPS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Which letters a form or an address is about, if who looks may see them.
 pub async fn selection(app: &App, visitor: &Visitor, fields: &Fields) -> Result<Selection, Problem> {
-    let letters: Letters = asked(letters(fields))?;
+    let letters: Letters = asked(letters(fields)?)?;
     Ok(letters.selection(app, &visitor.caller).await?)
 }
 

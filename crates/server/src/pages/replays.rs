@@ -39,7 +39,11 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let is_first = cursor.is_none();
     let covers = |name: &PipelineName| visitor.caller.covers(name);
     let read = part::read(async {
-        let page = app.redrive().store().list_replays(ListReplays { open_only, limit: LIMIT, cursor }).await?;
+        let page = app
+            .redrive()
+            .store()
+            .list_replays(ListReplays { open_only, limit: LIMIT, cursor, within: visitor.caller.within() })
+            .await?;
         Ok((page, app.redrive().self_paused_replays(covers).await?))
     });
     let read = read.await?;
@@ -55,7 +59,7 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
         (views("Which replays", tabs))
         (part(&visitor, ("replays-of", "Replays"), async {
             let (page, paused) = read?;
-            Ok(listed(&visitor, (page, &paused), (open_only, is_first), app.redrive().now()))
+            Ok(listed(&visitor, (&page, &paused), (open_only, is_first), app.redrive().now()))
         }).await)
     };
     shell::show(&app, &visitor, Page { place: Place::Replays, title: "Replays", pipeline: None, body }).await
@@ -64,13 +68,12 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
 /// A page of replays. Those that stopped by themselves wait for somebody: they are on top of the first, until they were seen to.
 fn listed(
     visitor: &Visitor,
-    (page, paused): (Listed<ReplayView>, &[SelfPaused]),
+    (page, paused): (&Listed<ReplayView>, &[SelfPaused]),
     (open_only, is_first): (bool, bool),
     now: Timestamp,
 ) -> Markup {
-    let is_theirs = |replay: &&ReplayView| visitor.caller.covers_each(&replay.pipelines);
     let is_on_top = |replay: &ReplayView| paused.iter().any(|one| one.replay.id == replay.id);
-    let others = page.items.iter().filter(is_theirs).filter(|replay| !is_on_top(replay));
+    let others = page.items.iter().filter(|replay| !is_on_top(replay));
     let on_top = paused.iter().map(|one| &one.replay).filter(|_| is_first);
     let shown: Vec<&ReplayView> = on_top.chain(others).collect();
     let here = without_said(&visitor.here);
@@ -90,9 +93,8 @@ fn listed(
         @if is_empty {
             p.empty {
                 "No replay "
-                @if page.next.is_some() || !is_first {
-                    "on this page is of your pipelines."
-                } @else if open_only {
+                @if !is_first { "is left." }
+                @else if open_only {
                     "is open. " a href="/replays" { "All replays" }
                 } @else {
                     "yet. A cause, or letters that you tick, can be sent again."

@@ -9,7 +9,7 @@ use redrive::contract::{DeadFilter, ListPayloads};
 use redrive::dead::SearchAsked;
 use redrive_core::causes::CauseId;
 use redrive_core::dead::LetterSort;
-use redrive_core::ids::{JobRef, PipelineName};
+use redrive_core::ids::JobRef;
 
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
@@ -27,9 +27,6 @@ const SEARCHED_FOR: Duration = Duration::from_millis(100);
 
 /// Letters with an address somewhere that are looked at for the one that has it as its own.
 const LOOKED_AT: u32 = 20;
-
-/// Pipelines that are looked at one after the other, for who may see some of them.
-const PIPELINES_MAX: usize = 10;
 
 /// Leads to what is meant.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
@@ -96,14 +93,10 @@ fn is_address(text: &str) -> bool {
 
 /// The page of the one letter whose task has this address, else all letters with it.
 async fn by_address(app: &App, visitor: &Visitor, address: &str) -> Result<String, Problem> {
-    let mut found = Vec::new();
-    // Letters of others take no place among those that are looked at.
-    for pipeline in theirs(app, visitor).await? {
-        let filter = DeadFilter { pipeline, text: Some(address.to_owned()), ..DeadFilter::default() };
-        let asked =
-            SearchAsked { filter, sort: LetterSort::Newest, limit: LOOKED_AT, cursor: None, within: SEARCHED_FOR };
-        found.extend(app.redrive().search_letters(asked).await?.letters);
-    }
+    let (text, within) = (Some(address.to_owned()), visitor.caller.within());
+    let filter = DeadFilter { within, text, ..DeadFilter::default() };
+    let asked = SearchAsked { filter, sort: LetterSort::Newest, limit: LOOKED_AT, cursor: None, within: SEARCHED_FOR };
+    let mut found = app.redrive().search_letters(asked).await?.letters;
     found.retain(|letter| letter.input.get("url").and_then(serde_json::Value::as_str) == Some(address));
     Ok(match &found[..] {
         [letter] => format!("/letters/{}", letter.id),
@@ -112,15 +105,6 @@ async fn by_address(app: &App, visitor: &Visitor, address: &str) -> Result<Strin
             form_urlencoded::Serializer::new(String::new()).append_pair("text", address).finish()
         ),
     })
-}
-
-/// The pipelines that somebody may see, each to be looked at; nothing stands for all at once.
-async fn theirs(app: &App, visitor: &Visitor) -> Result<Vec<Option<PipelineName>>, Problem> {
-    if visitor.caller.covers_all() {
-        return Ok(vec![None]);
-    }
-    let known = app.redrive().store().ledgers().await?.into_keys();
-    Ok(known.filter(|name| visitor.caller.covers(name)).take(PIPELINES_MAX).map(Some).collect())
 }
 
 async fn ask(app: &App, visitor: &Visitor) -> Result<Response, Problem> {

@@ -150,6 +150,7 @@ pub async fn ask(
     let command = format!("redrive token revoke {named}");
     let question = Question {
         title: &title,
+        about: html! { li { "token " (named) } },
         effect,
         action: &action,
         fields: html! {},

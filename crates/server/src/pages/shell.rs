@@ -43,7 +43,8 @@ impl Place {
         Self::Settings,
     ];
 
-    const fn name(self) -> &'static str {
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
             Self::Causes => "Causes",
@@ -56,7 +57,8 @@ impl Place {
         }
     }
 
-    const fn path(self) -> &'static str {
+    /// Where it is.
+    pub const fn path(self) -> &'static str {
         match self {
             Self::Overview => "/",
             Self::Causes => "/causes",
@@ -86,7 +88,7 @@ impl Place {
     }
 
     /// Where a page belongs, by its address.
-    fn of(here: &str) -> Self {
+    pub fn of(here: &str) -> Self {
         let first = |path: &str| path.split(['/', '?']).nth(1).unwrap_or_default().to_owned();
         Self::ALL.into_iter().find(|place| first(place.path()) == first(here)).unwrap_or(Self::Overview)
     }

@@ -119,7 +119,7 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, request: Request, ne
     let visitor = Visitor { caller, here, is_form, parts, secret: secret.as_str().into() };
     let response = match checked(visitor.clone(), role, request).await {
         // A disconnect does not cancel a form.
-        Ok(request) if is_form => match uncancelled(Some(place), next.run(request)).await {
+        Ok(request) if is_form => match uncancelled(place, next.run(request)).await {
             Ok(response) => response,
             Err(error) => Problem::from(error).into_response(),
         },

@@ -113,3 +113,21 @@ async fn it_is_told_how_often_rules_would_have_fired() {
     let rate = past["items"].as_array().expect("items").iter().find(|rule| rule["condition"] == "rate").expect("it");
     assert_eq!((&rate["pipeline"], &rate["times"]), (&json!("shop"), &json!(1)), "{past}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pipelines_that_only_report_are_watched_and_others_are_named_as_not_watched() {
+    let server = Running::with("[pipeline.shop]\ncommand = [\"cat\"]\n").await;
+    for n in 0..6 {
+        server.report("crawler", json!({ "n": n }), "price is gone").await;
+        server.report("shop", json!({ "n": n }), "price is gone").await;
+    }
+    server.until("/alerts", |listed| listed["unwatched"] == json!(["shop"])).await;
+    let watching = server.redrive.alerts().watching().expect("the server watches");
+    server.redrive.judge_alerts(&watching).await.expect("judged");
+    let listed = server.get("/alerts").await.ok();
+    let fires = |name: &str| listed["alerts"].as_array().expect("a list").iter().any(|alert| alert["pipeline"] == name);
+    assert!(fires("crawler") && !fires("shop"), "{listed}");
+    let page = Browser::new(&server).page("/alerts").await;
+    assert!(page.contains("Pipelines that are not watched from here: shop."), "{page}");
+    assert!(page.contains("crawler: rate") && !page.contains("shop: rate"), "{page}");
+}

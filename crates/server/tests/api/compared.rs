@@ -147,7 +147,7 @@ async fn rules_of_now_and_attempts_of_then_are_told_apart() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert!(
-        page.contains("Both pages are read by the rules of now") && page.contains("this task died under"),
+        page.contains("The page that broke is read by the rules of now") && page.contains("this task died under"),
         "{page}"
     );
 }

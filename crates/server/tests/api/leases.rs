@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::browsing::Browser;
 use crate::running::Running;
 
 async fn lease(server: &Running, body: Value) -> Value {
@@ -54,7 +55,7 @@ async fn results_settled_over_the_api_are_in_the_file_of_the_pipeline_and_in_the
         server.enqueue(name, (0..3).map(|n| json!({ "n": n }))).await;
         let leased = lease(&server, json!({ "pipelines": [name], "max": 3 })).await;
         let jobs = leased["leases"].as_array().expect("leases").iter();
-        let done = |job: &Value| json!({ "lease": job["lease"], "verdict": "done", "result": job["input"]["n"] });
+        let done = |job: &Value| json!({ "lease": job["lease"], "verdict": "done", "result": job["input"]["n"], "log": "<one> page" });
         let jobs: Vec<_> = jobs.map(done).collect();
         for _ in 0..2 {
             assert_eq!(settle(&server, &leased, json!(jobs)).await["jobs"][2]["result"], "ok");
@@ -69,6 +70,9 @@ async fn results_settled_over_the_api_are_in_the_file_of_the_pipeline_and_in_the
     assert_eq!(server.get("/results?pipeline=shop").await.ok()["items"], json!([]), "they are in the file");
     let id = kept["items"][1]["id"].as_str().expect("an id");
     assert_eq!(server.get(&format!("/jobs/{id}")).await.ok()["result"], 1);
+    let page = Browser::new(&server).page(&format!("/letters/{id}")).await;
+    assert!(page.contains("Result</h2>") && page.contains("<bdi>1</bdi></pre>"), "{page}");
+    assert!(page.contains("&lt;one&gt; page"), "what was printed before it: {page}");
     assert_eq!(server.get("/results").await.status, 400, "of which pipeline?");
 }
 

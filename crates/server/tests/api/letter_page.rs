@@ -218,3 +218,29 @@ async fn who_sees_one_pipeline_sees_no_replay_of_others() {
     let page = Browser::signed_in(&server, &some).await.page(&path).await;
     assert!(page.contains("basket is lost") && !page.contains("secret-both"), "{page}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_lacks_a_masked_field_is_edited_before_it_is_sent() {
+    let server = Running::start().await;
+    let input = json!({ "url": "https://shop.example/p/1", "token": "s3cret", "headers": { "Cookie": "a=1" } });
+    let id = server.report("shop", input, "price is gone").await;
+    let lost = server.get(&format!("/letters/{id}")).await.ok()["origin"]["lost_input"].clone();
+    assert_eq!(lost, json!(["token", "/headers/Cookie"]));
+    let browser = Browser::new(&server);
+    let page = browser.page(&format!("/letters/{id}")).await;
+    assert!(page.contains("<a class=\"button primary\" href=\"#edit\""), "{page}");
+    assert!(!page.contains("Retry now") && !page.contains("/retry?from="), "{page}");
+    let (edit, retry) = (format!("/letters/{id}/edit"), format!("/letters/{id}/retry"));
+    assert_eq!(browser.get(&format!("{retry}?from=suited")).await.leads_to(), format!("/letters/{id}#edit"));
+    let mut filled = server.get(&format!("/letters/{id}")).await.ok()["input"].clone();
+    for (field, value) in [("token", json!("mine")), ("headers", json!({ "Cookie": "b=2" }))] {
+        let again = browser.submit(&page, &edit, &[("input", &filled.to_string())]).await.text();
+        assert!(again.contains("is masked: its value was never kept") && again.contains("See what changes"), "{again}");
+        assert_eq!(replays(&server).await, 0);
+        filled[field] = value;
+    }
+    let asked = browser.submit(&page, &edit, &[("input", &filled.to_string())]).await.text();
+    assert!(asked.contains("Retry with 2 changes") && !asked.contains("name=\"why\""), "{asked}");
+    assert!(browser.submit(&asked, &retry, &[]).await.leads_to().starts_with("/replays/"));
+    assert_eq!(replays(&server).await, 1);
+}

@@ -152,7 +152,7 @@ async fn a_letter_of_a_key_that_waits_is_added_and_of_one_that_is_done_is_new() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_letter_tells_all_that_a_failure_can_have() {
     let server = Running::start().await;
-    let failure = json!({ "message": "no price", "reason": "schema_validation", "stage": "extract", "http_status": 200,
+    let failure = json!({ "message": "no price", "reason": "schema_validation", "stage": "extract password=hunter2hunter2", "http_status": 200,
         "misses": [{ "field": "price", "rule": ".price", "code": "SelectorNotFound" }], "proxy": "http://u:p@10.0.0.9:1" });
     let letter = json!({ "pipeline": "shop", "input": { "url": "https://shop.example/1" }, "failure": failure,
         "payload": { "text": "<p>sold out</p>", "status": 200, "headers": [["set-cookie", "session=hunter2hunter2"]] } });
@@ -162,7 +162,10 @@ async fn a_letter_tells_all_that_a_failure_can_have() {
     let text = String::from_utf8_lossy(&shown.body).into_owned();
     assert!(!text.contains("hunter2") && !text.contains("u:p@"), "{text}");
     let shown = shown.ok();
-    assert_eq!((&shown["reason"], &shown["failures"][0]["stage"]), (&json!("schema_validation"), &json!("extract")));
+    assert_eq!(
+        (&shown["reason"], &shown["failures"][0]["stage"]),
+        (&json!("schema_validation"), &json!("extract password=***"))
+    );
     assert_eq!(shown["failures"][0]["misses"][0]["field"], "price");
     assert_eq!(server.get(&format!("/payloads/{id}/bytes")).await.body, b"<p>sold out</p>");
     let wrong = json!({ "pipeline": "shop", "input": {}, "message": "no", "reason": "bad luck" });

@@ -63,7 +63,7 @@ async fn a_packed_body_is_unpacked_no_further_than_a_body_may_be_long() {
 #[tokio::test(flavor = "multi_thread")]
 async fn depth_number_and_length_have_an_end() {
     let server = Running::start().await;
-    for depth in [130, 1_000, 500_000] {
+    for depth in [130, 1_000, 150_000] {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let body = format!("{{\"pipeline\":\"shop\",\"jobs\":[{{\"input\":{{\"a\":{deep}}}}}]}}");
         let head = format!("POST /api/v1/jobs HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json", server.address);
@@ -206,10 +206,10 @@ async fn who_sends_too_slowly_is_not_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_reads_too_slowly_is_dropped() {
     let server = Running::with_options(impatient()).await;
-    let text = "x".repeat(1 << 20);
-    for n in 0..12 {
-        server.enqueue("shop", [json!({ "n": n, "text": text })]).await;
-    }
+    // One job is on its page however long it is: this one is of another time, with another `input_max`.
+    let input = json!({ "text": "x".repeat(12 << 20) }).as_object().cloned().expect("an object");
+    let job = server.redrive.new_job(input);
+    server.redrive.enqueue_jobs(&"shop".parse().expect("a name"), None, vec![job]).await.expect("accepted");
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
     let head = format!("GET /api/v1/jobs?limit=1000 HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
     stream.write_all(head.as_bytes()).await.expect("sent");
@@ -219,4 +219,31 @@ async fn who_reads_too_slowly_is_dropped() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let heard = until_end(&mut stream).await;
     assert!(heard.len() < 12 << 20, "{} bytes came", heard.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inputs_and_values_have_an_end() {
+    let server = Running::start().await;
+    let long = json!({ "text": "x".repeat(1 << 20) });
+    let refused =
+        server.post("/jobs", json!({ "pipeline": "shop", "jobs": [{ "input": {} }, { "input": long }] })).await;
+    assert_eq!(refused.refused(), (413, "input_too_large".to_owned()));
+    assert_eq!(refused.json()["error"]["field"], "jobs[1].input");
+    let letter = json!({ "pipeline": "shop", "input": long, "message": "no" });
+    let told = server.post("/letters", json!([letter])).await.ok();
+    let why = &told["letters"][0]["why"];
+    assert_eq!((&why["field"], &why["code"]), (&json!("input"), &json!("invalid")), "{told}");
+    assert!(why["message"].as_str().is_some_and(|why| why.contains("input_max")), "{why}");
+    // Two bytes a value: each of them takes fifty times as much in memory.
+    let small = format!("{{\"pipeline\":\"shop\",\"input\":{{\"n\":[{}1]}},\"message\":\"no\"}}", "1,".repeat(400_000));
+    for body in [small.clone(), json!({ "letters": [{ "line": 1, "text": small }] }).to_string()] {
+        let path = if body.contains("line") { "/letters/import" } else { "/letters" };
+        let head = format!("POST /api/v1{path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json", server.address);
+        let refused = server.send(&head, body.as_bytes()).await;
+        assert_eq!(refused.refused(), (413, "too_large".to_owned()), "{path}");
+    }
+    let many = json!({ "pipeline": "shop", "jobs": vec![json!({ "input": { "a": 1, "b": 2, "c": 3 } }); 10_000] });
+    let accepted = server.post("/jobs", many).await;
+    assert_eq!(accepted.status, 201, "as many as may come at once");
+    assert_eq!(server.get("/letters").await.ok()["items"], json!([]));
 }

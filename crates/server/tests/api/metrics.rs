@@ -127,13 +127,33 @@ async fn series_are_bounded_whatever_is_asked_and_reported() {
 async fn who_is_let_near_some_pipelines_reads_numbers_of_no_other() {
     let server = Running::start().await;
     server.report("shop", json!({ "n": 1 }), "no").await;
-    server.report("bank", json!({ "n": 1 }), "no").await;
-    server.token("ops", Role::Admin, &[]).await;
+    let letter = server.report("bank", json!({ "n": 1 }), "no").await;
+    server.post("/replays", json!({ "letters": { "ids": [letter] } })).await.ok();
+    server.enqueue("bank", [json!({ "n": 2 })]).await;
+    server.post("/leases", json!({ "pipelines": ["bank"] })).await.ok();
+    server.redrive.judge_alerts(&redrive::alerts::Watching::default()).await.expect("judged");
+    let admin = server.token("ops", Role::Admin, &[]).await;
     let limited = server.token("eve", Role::Viewer, &["shop"]).await;
     let server = server.restart().await;
-    let answer = server.ask_as(Some(&limited), "GET ~/metrics", &[], None).await;
-    let text = String::from_utf8(answer.body).expect("text");
-    assert!(text.contains("pipeline=\"shop\"") && !text.contains("bank"), "{text}");
+    let page = async |token: &str| {
+        let answer = server.ask_as(Some(token), "GET ~/metrics", &[], None).await;
+        String::from_utf8(answer.body).expect("text")
+    };
+    let (all, theirs) = (page(&admin).await, page(&limited).await);
+    assert!(theirs.contains("pipeline=\"shop\"") && !theirs.contains("bank"), "{theirs}");
+    let of_all = [
+        "redrive_replays_open{state=\"running\"}",
+        "redrive_replay_letters{state=\"running\"}",
+        "redrive_workers{kind=\"remote\"}",
+    ];
+    for series in of_all {
+        assert_eq!(value(&all, series), Some(1.0), "{series}: {all}");
+        assert_eq!(value(&theirs, series).unwrap_or(0.0), 0.0, "{series}: {theirs}");
+    }
+    for family in ["redrive_store_", "redrive_vault_", "redrive_http_", "redrive_sinks_failing", "redrive_access_log_"]
+    {
+        assert!(all.contains(family) && !theirs.contains(family), "{family}: {theirs}");
+    }
     assert_eq!(server.get("~/metrics").await.status, 401);
 }
 
@@ -180,6 +200,43 @@ fn the_dashboard_and_the_alert_rules_name_what_there_is() {
     let file = folder.path().join("dashboard.yml");
     std::fs::write(&file, rules.to_string()).expect("written");
     promtool(&["check", "rules", file.to_str().expect("a path")], "");
+}
+
+/// Both windows: a burst within a quarter of an hour, and a pipeline with 288 tasks a day of which one in a hundred dies.
+#[test]
+fn the_alert_rules_fire_for_a_burst_and_for_a_slow_loss() {
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/prometheus/redrive-alerts.yml");
+    let pipeline = |name: &str, died: &str, done: &str| {
+        let series = |family: &str, values: &str| json!({ "series": format!("redrive_{family}{{pipeline=\"{name}\"}}"), "values": values });
+        [series("jobs_died_total", died), series("jobs_done_total", done), series("letters_recovered_total", "0x600")]
+    };
+    // A value every five minutes.
+    let input = [
+        pipeline("burst", "0x390 6x10 12x10 18x10", "0+100x600"),
+        pipeline("slow", "0x95 1x95 2x95 3x95 4x95 5x95", "0+1x600"),
+        pipeline("well", "0x95 1x190 2x190 3x90", "0+1x600"),
+    ];
+    let expect = |name: &str, pipelines: &[(&str, &str)]| {
+        let fires = |(pipeline, summary): &(&str, &str)| {
+            let labels = json!({ "severity": "ticket", "pipeline": pipeline });
+            json!({ "exp_labels": labels, "exp_annotations": { "summary": summary } })
+        };
+        let alerts: Vec<_> = pipelines.iter().map(fires).collect();
+        json!({ "eval_time": "1965m", "alertname": name, "exp_alerts": alerts })
+    };
+    let test = json!({
+        "interval": "5m",
+        "input_series": input.concat(),
+        "alert_rule_test": [
+            expect("RedriveTasksDie", &[("burst", "More than 0.5 % of the tasks of burst die")]),
+            expect("RedriveTasksDieSlowly", &[("slow", "More than 0.5 % of the tasks of slow died within a day")]),
+        ],
+    });
+    let tests = json!({ "rule_files": [rules], "evaluation_interval": "1m", "tests": [test] });
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("tests.yml");
+    std::fs::write(&file, tests.to_string()).expect("written");
+    promtool(&["test", "rules", file.to_str().expect("a path")], "");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,7 +32,7 @@ async fn a_headline_names_all_that_fails_and_is_good_news_only_where_nobody_is_n
     let failing = headline(&browser).await;
     assert!(failing.contains("shop: 6 of 6 tasks died in 10 min"), "{failing}");
     assert!(failing.contains("mill: 5 of 5 tasks died in 1 h."), "{failing}");
-    assert!(failing.contains("Main cause since 07:00: ") && failing.contains(", 6 of 6 that died."), "{failing}");
+    assert!(failing.contains("Main cause since 08:00: ") && failing.contains(", 6 of 6 that died."), "{failing}");
     assert!(!failing.contains("rest is normal"), "there is no rest: {failing}");
     clock.advance(Duration::from_secs(11 * 60));
     let later = headline(&browser).await;
@@ -186,4 +186,80 @@ async fn letters_that_are_kept_for_less_than_two_days_are_soon_discarded() {
     server.report("shop", json!({ "n": 1 }), "gone").await;
     let page = Browser::new(&server).page("/").await;
     assert!(page.contains("1 letter is discarded for its age within 48 h") && page.contains("in 35 h"), "{page}");
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().expect("a time")
+}
+
+async fn done(server: &Running, seq: u32, done: u32) {
+    let counts = json!([{ "pipeline": "shop", "done": done }]);
+    server.post("/outcomes", json!({ "client": "crawler", "seq": seq, "counts": counts })).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_cause_is_dated_by_its_first_death_and_counted_in_one_window() {
+    let clock = Arc::new(TestClock::at(at("2027-01-15T08:20:00Z")));
+    let server = Running::on_clock(Arc::clone(&clock)).await;
+    let browser = Browser::new(&server);
+    server.report("shop", json!({ "n": 0 }), "no such page").await;
+    clock.advance(Duration::from_secs(28 * 60));
+    for n in 1..5 {
+        server.report("shop", json!({ "n": n }), "price is gone").await;
+    }
+    let fresh = headline(&browser).await;
+    assert!(fresh.contains("Main cause since 08:48: ") && fresh.contains(", 4 of 4 that died."), "{fresh}");
+    clock.advance(Duration::from_secs(80 * 60));
+    for n in 5..7 {
+        server.report("shop", json!({ "n": n }), "price is gone").await;
+    }
+    let later = headline(&browser).await;
+    assert!(later.contains("Main cause: ") && later.contains(", first death <time"), "{later}");
+    assert!(
+        later.contains(">08:48:00<") && later.contains(" 2 of 2 tasks that died since 09:00 died of it."),
+        "{later}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_share_of_a_cause_stays_as_it_is_after_its_last_death() {
+    let clock = Arc::new(TestClock::at(at("2027-01-15T08:20:00Z")));
+    let server = Running::on_clock(Arc::clone(&clock)).await;
+    let browser = Browser::new(&server);
+    letters(&server, 4).await;
+    done(&server, 1, 4).await;
+    let cause = server.get("/causes").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
+    for minutes in [0, 50, 300, 8 * 24 * 60] {
+        clock.advance(Duration::from_secs(minutes * 60));
+        done(&server, 2 + u32::try_from(minutes).expect("small"), 40).await;
+        let page = browser.page(&format!("/causes/{cause}")).await;
+        assert!(page.contains("4 of 48 <small>tasks (8.3 %) "), "after {minutes} min: {page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipeline_is_not_normal_while_an_alert_of_it_fires() {
+    let clock = Arc::new(TestClock::at(at("2027-01-15T08:20:00Z")));
+    let server = Running::on_clock(Arc::clone(&clock)).await;
+    let browser = Browser::new(&server);
+    letters(&server, 6).await;
+    done(&server, 1, 300).await;
+    server.redrive.judge_alerts(&redrive::alerts::Watching::default()).await.expect("judged");
+    clock.advance(Duration::from_secs(11 * 60));
+    let keys: Vec<_> = server.get("/alerts").await.ok()["alerts"]
+        .as_array()
+        .expect("alerts")
+        .iter()
+        .map(|alert| alert["key"].clone())
+        .collect();
+    for is_seen in [false, true] {
+        if is_seen {
+            server.post("/alerts/changes", json!({ "keys": keys, "verb": "acknowledge" })).await.ok();
+        }
+        let page = browser.page("/").await;
+        let row = page[page.find("id=\"pipeline-shop\"").expect("its row")..].split("</tr>").next().expect("an end");
+        assert!(row.contains("alerting") && !row.contains("normal"), "{row}");
+        let headline = headline(&browser).await;
+        assert!(headline.contains(">alerts that fire</a>.") && !headline.contains("normal"), "{headline}");
+    }
 }

@@ -102,6 +102,60 @@ async fn an_address_that_is_none_of_ours_has_the_way_back_around_it() {
 }
 
 #[tokio::test]
+async fn wrong_addresses_and_filters_are_pages_that_keep_the_filters_and_lead_on() {
+    let (server, _) = with_letters(1).await;
+    let browser = Browser::new(&server);
+    let refused = async |path: &str| {
+        let answer = browser.get(path).await;
+        let page = answer.text();
+        assert!(matches!(answer.status, 400 | 404), "{path}: {} {page}", answer.status);
+        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{path}: {page}");
+        assert!(page.contains("aria-label=\"Main\""), "{path} has what every page has: {page}");
+        page
+    };
+    for (path, way) in [
+        ("/causes/zzz", "<a class=\"button\" href=\"/causes\">All causes</a>"),
+        ("/causes/zzz/change?verb=mute", "All causes"),
+        ("/letters/zzz", "<a class=\"button\" href=\"/letters\">All letters</a>"),
+        ("/letters/zzz/retry?from=suited", "All letters"),
+        ("/letters/zzz/har", "All letters"),
+        ("/replays/zzz", "<a class=\"button\" href=\"/replays\">All replays</a>"),
+        ("/replays/zzz/change?verb=pause", "All replays"),
+        ("/pipelines/a%20b", "All pipelines"),
+        ("/payloads/zzz/rendered", "Overview"),
+    ] {
+        let page = refused(path).await;
+        assert!(page.contains(way), "{path}: {page}");
+        assert!(!page.contains("{\"error\""), "{path}: {page}");
+    }
+    for path in [
+        "/letters?gate=wide",
+        "/letters?since=never",
+        "/letters?sort=x",
+        "/letters?cause=zzz",
+        "/letters/discard?gate=wide",
+        "/replays/new?gate=wide",
+        "/causes?tab=x",
+        "/causes?sort=x",
+        "/replays?state=x",
+        "/alerts?state=x",
+        "/activity?since=never",
+    ] {
+        let page = refused(&format!("{path}&reason=dns&text=a+b")).await;
+        let (name, value) = path.split_once('?').and_then(|(_, query)| query.split_once('=')).expect("a filter");
+        assert!(page.contains(&format!("name=\"{name}\" value=\"{value}\"")), "{path} can be changed: {page}");
+        assert!(page.contains(&format!("Drop the filter {name}")), "{path}: {page}");
+        assert!(
+            page.contains("name=\"text\" value=\"a b\"") && page.contains("Drop the filter reason"),
+            "{path}: {page}"
+        );
+    }
+    let unknown = refused("/letters?cause=ffffffff&reason=dns").await;
+    assert!(unknown.contains("href=\"/letters?reason=dns\""), "it is dropped without the other: {unknown}");
+    assert_eq!(server.get("/causes/zzz").await.refused(), (400, "invalid".to_owned()));
+}
+
+#[tokio::test]
 async fn the_style_and_the_scripts_are_kept_for_good() {
     let server = Running::start().await;
     let browser = Browser::new(&server);
@@ -341,7 +395,7 @@ async fn who_is_let_near_some_pipelines_sees_no_others() {
     let own = causes["items"][0]["id"].as_str().expect("an id").to_owned();
     assert!(browser.page(&format!("/replays/new?cause={own}")).await.contains("Replay 1 dead letter<"), "their own");
     let found = browser.page(&format!("/letters?cause={own}&text=basket")).await;
-    assert!(found.contains("basket is lost") && !found.contains("looked at all 1"), "{found}");
+    assert!(found.contains("basket is lost") && found.contains("looked at all 1<"), "of their own: {found}");
     assert_eq!(browser.get(&format!("/letters?cause={cause}&text=price")).await.status, 403);
 }
 
@@ -378,7 +432,8 @@ async fn several_causes_are_merged_replayed_and_discarded_after_a_look() {
     let both = browser.post(&form, &[("verb", "discard"), ("id", &cause), ("id", &other)]).await.text();
     assert!(both.contains("3 letters of 2 causes"), "{both}");
     assert!(both.contains(&format!("/letters/discard?cause={other}")), "{both}");
-    assert_eq!(browser.post(&form, &[("verb", "merge"), ("id", &cause)]).await.status, 400);
+    let alone = browser.post(&form, &[("verb", "merge"), ("id", &cause)]).await;
+    assert_eq!(alone.leads_to(), format!("/causes/{cause}/change?verb=merge"), "into which is asked there");
     let asked = browser.post(&form, &[("verb", "merge"), ("id", &cause), ("id", &other)]).await.text();
     assert!(asked.contains(&format!("redrive cause merge {other} {cause}")), "{asked}");
     let mut merge = Form::of(&asked, "/causes/change");

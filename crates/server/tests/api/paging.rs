@@ -127,3 +127,31 @@ async fn what_letters_have_in_common_is_counted_over_all_pages() {
     let hours = server.ask_as(Some(&token), "GET /letters/top?by=hour&limit=1", &[], None).await.ok();
     assert_eq!(hours["others"], 0, "a day is told whole: {hours}");
 }
+
+/// A cursor would tell whose text is in tasks of others, and of how many tasks, causes and replays they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_a_token_for_some_pipelines_are_full_pages_of_those_alone() {
+    let (server, token) = filled().await;
+    for (name, pipelines) in [("one", &["shop"][..]), ("more", &["sh*", "none"])] {
+        let body = json!({ "name": name, "role": "viewer", "pipelines": pipelines });
+        let made = server.ask_as(Some(&token), "POST /tokens", &[], Some(body)).await.ok();
+        let limited = made["secret"].as_str().unwrap_or_else(|| panic!("{made}"));
+        for path in ["jobs", "letters", "causes", "rounds", "breakers", "replays", "pipelines"] {
+            let (mut items, mut cursor) = (0, String::new());
+            loop {
+                let request = format!("GET /{path}?limit=1{cursor}");
+                let page = server.ask_as(Some(limited), &request, &[], None).await.ok();
+                assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "{name}: {request}: {page}");
+                items += 1;
+                let Some(next) = page["next"].as_str() else { break };
+                cursor = format!("&cursor={next}");
+            }
+            assert!((1..5).contains(&items), "{path}: {items}");
+        }
+        for path in ["jobs?text=other bank", "letters?text=other bank", "letters?text=no price&pipeline=shop&code=zz"] {
+            let request = format!("GET /{}&limit=1", path.replace(' ', "%20"));
+            let page = server.ask_as(Some(limited), &request, &[], None).await.ok();
+            assert_eq!((&page["items"], &page["next"]), (&json!([]), &Value::Null), "{name}: {request}");
+        }
+    }
+}

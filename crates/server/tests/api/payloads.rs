@@ -2,8 +2,9 @@
 
 use data_encoding::BASE64;
 use redrive_core::tokens::Role;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::browsing::Browser;
 use crate::running::Running;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,4 +83,36 @@ async fn a_payload_is_uploaded_before_the_letter_that_names_it() {
     assert_eq!(letter["failures"][0]["payload"]["status"], 200, "{letter}");
     assert_eq!((&letter["origin"]["kind"], &letter["origin"]["group"]), (&json!("scrapy"), &json!("books")));
     assert_eq!(letter["gate"], "never", "a part of its input is lost");
+}
+
+/// Whoever knows the hash of what others have imports a letter that names it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_that_names_a_foreign_payload_gives_nobody_its_bytes() {
+    let server = Running::start().await;
+    let admin = server.token("ops", Role::Admin, &[]).await;
+    let limited = server.token("eve", Role::Admin, &["shop"]).await;
+    let all = Some(admin.as_str());
+    for (pipeline, text) in [("bank", "<p>balance 7,311</p>"), ("shop", "<p>price 12</p>")] {
+        let letter = json!({ "pipeline": pipeline, "input": { "n": 1 }, "message": "no", "payload": { "text": text } });
+        server.ask_as(all, "POST /letters", &[], Some(letter)).await.ok();
+    }
+    let letters = server.ask_as(all, "GET /letters?failures=true", &[], None).await.ok();
+    let payload_of = |pipeline: &str| {
+        let of = |letter: &&Value| letter["pipeline"] == pipeline;
+        letters["items"].as_array().and_then(|items| items.iter().find(of)).expect("a letter").clone()
+    };
+    let import = async |token: &str, of: &str, id: &str| {
+        let mut letter = payload_of(of);
+        (letter["pipeline"], letter["id"], letter["key"]) = (json!("shop"), json!(id), json!(id));
+        let body = json!({ "letters": [{ "line": 1, "value": letter }] });
+        let answer = server.ask_as(Some(token), "POST /letters/import", &[], Some(body)).await.ok();
+        assert_eq!(answer["new"], 1, "{answer}");
+        server.ask_as(Some(token), &format!("GET /payloads/{id}/bytes"), &[], None).await.status
+    };
+    let id = |n: u32| format!("019a3b44-61a4-7000-8000-00000000000{n}");
+    assert_eq!(import(&limited, "shop", &id(1)).await, 200, "it is of a pipeline of theirs");
+    assert_eq!(import(&limited, "bank", &id(2)).await, 404, "it is of another");
+    assert_eq!(import(&admin, "bank", &id(3)).await, 200, "who sees all names any");
+    let browser = Browser::signed_in(&server, &limited).await;
+    assert!(!browser.page(&format!("/letters/{}", id(2))).await.contains("balance"), "nor does the page show them");
 }

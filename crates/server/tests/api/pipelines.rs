@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::browsing::Browser;
 use crate::running::Running;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,4 +60,24 @@ async fn a_pipeline_whose_name_is_made_of_dots_is_reached_with_a_tilde() {
     }
     assert_eq!(server.get("/pipelines/~shop").await.refused(), (400, "invalid".to_owned()));
     assert_eq!(server.get("/pipelines/~").await.refused(), (400, "invalid".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reported_pipeline_has_what_was_reported_and_no_settings_of_ours() {
+    let server = Running::start().await;
+    let counts = json!([{ "pipeline": "spider", "done": 65_789 }]);
+    server.post("/outcomes", json!({ "client": "crawler-1", "seq": 1, "counts": counts })).await.ok();
+    server.report("spider", json!({ "url": "https://shop.example/1" }), "gone").await;
+    let browser = Browser::new(&server);
+    let page = browser.page("/pipelines/spider").await;
+    assert!(page.contains("<dt>Done elsewhere</dt><dd>65,789 <small>reported</small></dd>"), "{page}");
+    assert!(page.contains("Not known: the configuration of this server does not have this pipeline"), "{page}");
+    assert!(!page.contains("retry.attempts"), "what nobody said is not invented: {page}");
+    assert_eq!(server.get("/pipelines/spider/definition").await.ok()["items"], json!([]));
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let leased = server.post("/leases", json!({ "pipelines": ["shop"] })).await.ok();
+    let done = json!({ "lease": leased["leases"][0]["lease"], "verdict": "done", "result": {} });
+    server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": [done] })).await.ok();
+    let own = browser.page("/pipelines/shop").await;
+    assert!(own.contains("<dt>+ done</dt><dd>1 ") && !own.contains("Done elsewhere"), "{own}");
 }

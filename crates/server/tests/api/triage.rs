@@ -210,7 +210,7 @@ async fn a_cause_says_how_many_died_of_how_many_and_since_when() {
     let next = cause(&server, "shop", "basket is lost", 1).await;
     let browser = Browser::new(&server);
     let page = browser.page(&format!("/causes/{id}")).await;
-    assert!(page.contains("3 of 5 <small>tasks (60.0 %) since "), "{page}");
+    assert!(page.contains("3 of 5 <small>tasks (60.0 %) from "), "{page}");
     assert!(page.contains("1 of 2 that need you") && page.contains(&format!("href=\"/causes/{next}\"")), "{page}");
 }
 
@@ -244,5 +244,82 @@ async fn who_may_only_look_is_told_so_where_it_can_be_read() {
     for path in ["/causes", "/letters"] {
         let page = browser.page(path).await;
         assert!(page.contains("<span class=\"fact\">needs operator; you are viewer</span>"), "{path}: {page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn causes_of_several_pipelines_are_not_offered_to_be_merged() {
+    let server = Running::start().await;
+    let one = cause(&server, "shop", "price is gone", 1).await;
+    let other = cause(&server, "shop", "basket is lost", 1).await;
+    let far = cause(&server, "cart", "basket is lost", 1).await;
+    let browser = Browser::new(&server);
+    let form = Form::of(&browser.page("/causes?tab=all").await, "/causes/change");
+    let form = Form { action: "/causes/ask".to_owned(), ..form };
+    let ask = async |ids: &[&String]| {
+        let ids = ids.iter().map(|id| ("id", id.as_str()));
+        browser.post(&form, &[("verb", "merge")].into_iter().chain(ids).collect::<Vec<_>>()).await
+    };
+    let apart = ask(&[&one, &far]).await;
+    assert_eq!(apart.status, 200, "{}", apart.text());
+    let said = apart.text();
+    assert!(
+        said.contains("These causes are not of one pipeline") && !said.contains("action=\"/causes/change\""),
+        "{said}"
+    );
+    let together = ask(&[&one, &other]).await.text();
+    assert!(together.contains("Merge 2 causes?") && together.contains("action=\"/causes/change\""), "{together}");
+    let alone = ask(&[&one]).await;
+    assert_eq!(alone.leads_to(), format!("/causes/{one}/change?verb=merge"));
+    let asked = browser.page(alone.leads_to()).await;
+    assert!(asked.contains(&format!("<option value=\"{other}\">")), "{asked}");
+    assert!(!asked.contains(&format!("<option value=\"{far}\">")), "not one of another pipeline: {asked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_question_names_the_cause_the_pipeline_and_the_number() {
+    let server = Running::start().await;
+    let id = cause(&server, "shop", "price is gone", 3).await;
+    let other = cause(&server, "shop", "basket is lost", 2).await;
+    let letters = server.get(&format!("/letters?cause={id}")).await.ok();
+    let letter = letters["items"][0]["id"].as_str().expect("an id");
+    let ids = letters["items"].as_array().expect("letters").iter().map(|one| one["id"].as_str().expect("an id"));
+    let ticked = ids.map(|id| format!("id={id}")).collect::<Vec<_>>().join("&");
+    let asked = json!({ "letters": { "cause": other }, "name": "by hand", "rate": "1/h" });
+    let replay = server.post("/replays", asked).await.ok()["replay"]["id"].as_str().expect("an id").to_owned();
+    let browser = Browser::new(&server);
+    let title = "price is gone";
+    let about = async |page: String, words: &[&str]| {
+        let at = page.find("id=\"about\"").unwrap_or_else(|| panic!("nothing is said of what it is about: {page}"));
+        let about = &page[at..at + page[at..].find("<form").or_else(|| page[at..].find("</main>")).expect("an end")];
+        for word in words {
+            assert!(about.contains(word), "{word}: {about}");
+        }
+    };
+    let (dead, three) = ("3 dead letters", "3 letters");
+    for verb in ["mute", "note", "merge", "split"] {
+        about(browser.page(&format!("/causes/{id}/change?verb={verb}")).await, &[title, "pipeline shop", dead]).await;
+    }
+    for filter in [format!("cause={id}"), "text=price".to_owned(), ticked] {
+        let words = [title, "pipeline shop: 3 letters", three];
+        about(browser.page(&format!("/letters/discard?{filter}")).await, &words).await;
+        about(browser.page(&format!("/replays/new?{filter}")).await, &words).await;
+    }
+    let all = [title, "basket is lost", "pipeline shop: 5 letters"];
+    about(browser.page("/letters/discard?pipeline=shop").await, &all).await;
+    about(browser.page(&format!("/letters/{letter}/retry")).await, &["letter #", title, "pipeline shop"]).await;
+    about(
+        browser.page(&format!("/replays/{replay}/change?verb=cancel")).await,
+        &["by hand", "pipeline shop", "2 letters"],
+    )
+    .await;
+    about(browser.page("/pipelines/shop/pause").await, &["pipeline shop", "queued", "running"]).await;
+    let hold = "/breakers/turn?verb=hold&target=shop.example&pipeline=shop";
+    about(browser.page(hold).await, &["target shop.example", "pipeline shop", "0 tasks held"]).await;
+    let form = Form::of(&browser.page("/causes?tab=all").await, "/causes/change");
+    let form = Form { action: "/causes/ask".to_owned(), ..form };
+    for verb in ["mute", "merge"] {
+        let asked = browser.post(&form, &[("verb", verb), ("id", &id), ("id", &other)]).await.text();
+        about(asked, &[title, "basket is lost", "pipeline shop", dead]).await;
     }
 }

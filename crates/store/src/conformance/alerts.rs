@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use redrive_core::alerts::{Alert, AlertCare, AlertKey, CareChange, Condition, Finding, Notice, due_notice};
 use redrive_core::causes::{CauseChange, CauseId};
+use redrive_core::definitions::{Definition, DefinitionVersion};
 use redrive_core::failures::Reason;
 use redrive_core::time::Timestamp;
 
 use super::causes::change as change_cause;
-use super::script::{Shared, ada, at, attach, brought, bury, dead, enqueue, job, listen, pipeline, plain};
+use super::script::{Shared, ada, at, attach, beat, brought, bury, dead, enqueue, job, listen, pipeline, plain};
 use crate::contract::{
-    AlertChange, AlertView, CareForAlert, Changes, DeadFilter, ForgetAlerts, ListActivity, PostNotices, SettleNotice,
-    TakeNotice, TakenNotice, Told, Topic, Watch,
+    AlertChange, AlertView, AttachWorker, CareForAlert, Changes, DeadFilter, ForgetAlerts, ListActivity, PostNotices,
+    SettleNotice, TakeNotice, TakenNotice, Told, Topic, Watch,
 };
 
 fn alert(part: &str, since: i64, tellings: u32) -> Alert {
@@ -294,6 +295,7 @@ pub async fn what_is_watched_is_told(store: Shared) {
     };
     let watched = watch(at(0) + Duration::from_millis(1), 9).await;
     assert!(watched.due_since.is_empty(), "nothing is queued");
+    assert!(watched.defined.is_empty(), "no worker had rules of it");
     let letters = |watched: &crate::contract::Watched| {
         watched.expiring.values().map(|found| (found.letters, found.more, found.oldest)).collect::<Vec<_>>()
     };
@@ -317,4 +319,9 @@ pub async fn what_is_watched_is_told(store: Shared) {
     assert_eq!(letters(&watch(at(90), 9).await), [(2, false, at(2))]);
     enqueue(&store, vec![job(4, plain())]).await;
     assert_eq!(watch(at(0), 9).await.due_since.into_iter().collect::<Vec<_>>(), [(pipeline(), at(0))]);
+    let rules = Definition { text: "rules".to_owned(), ..Definition::of_version(DefinitionVersion::new("aa")) };
+    let definitions = vec![(pipeline(), rules)];
+    let attach = AttachWorker { beat: beat(2, Vec::new(), at(90)), definitions, uptime: None };
+    store.attach_worker(attach).await.expect("attached");
+    assert_eq!(watch(at(0), 9).await.defined, [pipeline()].into());
 }

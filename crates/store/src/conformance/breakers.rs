@@ -254,7 +254,7 @@ pub async fn holding_goes_in_steps(store: Shared) {
 pub async fn jobs_that_were_held_for_too_long_are_leased_alone(store: Shared) {
     hold_the_sick_one(&store).await;
     enqueue(&store, vec![sick(2), well(3)]).await;
-    let late = EnqueueJobs { pipeline: pipeline(), jobs: vec![sick(4)], queued_max: None, now: at(9) };
+    let late = EnqueueJobs { pipeline: pipeline(), jobs: vec![sick(4)].into(), queued_max: None, now: at(9) };
     store.enqueue(late).await.expect("accepted");
     let now = at(10);
     lease_all(&store, 10, now).await;

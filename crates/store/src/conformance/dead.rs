@@ -15,12 +15,12 @@ use serde_json::json;
 
 use super::replays::{Asked, advance, all, at_once, change, lease, plan, plan_of, replay_one, start_as};
 use super::script::{
-    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_one, ledger,
-    listen, pipeline, plain, settle, settle_all,
+    Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, gone, job, lease_all, lease_one,
+    ledger, listen, pipeline, plain, settle, settle_all, within,
 };
 use crate::contract::{
-    DeadFilter, DiscardDead, ExpireDead, ListDead, NoteProgress, RegisterPayload, SearchDead, SearchedDead, Selection,
-    Settled,
+    DeadFilter, DiscardDead, ExpireDead, JobFilter, ListDead, ListJobs, NoteProgress, PAGE_BYTES_MAX, RegisterPayload,
+    SearchDead, SearchedDead, Selection, Settled,
 };
 
 async fn bury_five(store: &Shared) {
@@ -50,6 +50,53 @@ pub async fn lists_filter(store: Shared) {
     assert_eq!(count(DeadFilter { text: Some("\"n\":4".into()), ..all() }).await, 1);
     assert_eq!(count(DeadFilter { text: Some("100%".into()), ..all() }).await, 5);
     assert_eq!(count(DeadFilter { reason: Some(Reason::Blocked), target: Some("host1".into()), ..all() }).await, 3);
+    let cause = dead(&store, all()).await[0].cause.clone();
+    for (patterns, found) in [(&["none-*", "suite"][..], 5), (&["su*"], 5), (&["*"], 5), (&["SUITE", "suit", "s_*"], 0)]
+    {
+        let own = || DeadFilter { within: within(patterns), ..all() };
+        assert_eq!(count(own()).await, found, "{patterns:?}");
+        assert_eq!(count(DeadFilter { reason: Some(Reason::Tls), ..own() }).await, found / 5, "{patterns:?}");
+        assert_eq!(count(DeadFilter { cause: cause.clone(), ..own() }).await > 0, found > 0, "{patterns:?}");
+        let filter = DeadFilter { text: Some("failure".into()), ..own() };
+        let params = SearchDead { filter, sort: LetterSort::Newest, limit: 1, look_at: 9, cursor: None };
+        let searched = store.search_dead(params).await.expect("searched");
+        assert_eq!((searched.letters.is_empty(), searched.next.is_none()), (found == 0, found == 0), "{patterns:?}");
+        let params = ListDead::newest(own(), 1);
+        assert_eq!(store.list_dead(params).await.expect("listed").next.is_some(), found > 0, "{patterns:?}");
+    }
+}
+
+/// A page ends by bytes as well as by rows, and the next one goes on behind it.
+pub async fn pages_end_by_bytes(store: Shared) {
+    attach(&store, 1).await;
+    let text = "x".repeat(PAGE_BYTES_MAX as usize / 5 * 2);
+    for n in 1..=5 {
+        bury(&store, job(n, json!({"n": n, "text": text})), Reason::Blocked, "no", at(n as i64)).await;
+    }
+    for with_failures in [false, true] {
+        let (mut cursor, mut pages) = (None, Vec::new());
+        loop {
+            let list = ListDead { cursor, with_failures, ..ListDead::newest(DeadFilter::default(), 100) };
+            let page = store.list_dead(list).await.expect("listed");
+            pages.push(page.items.iter().map(|letter| letter.input["n"].clone()).collect::<Vec<_>>());
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(json!(pages), json!([[5, 4], [3, 2], [1]]), "{with_failures}");
+    }
+    let jobs = ListJobs { filter: JobFilter::default(), limit: 100, cursor: None };
+    let first = store.list_jobs(jobs.clone()).await.expect("listed");
+    let second = store.list_jobs(ListJobs { cursor: first.next.clone(), ..jobs }).await.expect("listed");
+    assert_eq!((first.items.len(), second.items.len(), second.next.is_some()), (2, 2, true));
+    assert!(first.items.iter().all(|job| !second.items.contains(job)));
+    let filter = DeadFilter { text: Some("xx".into()), ..DeadFilter::default() };
+    let search = SearchDead { filter, sort: LetterSort::Newest, limit: 100, look_at: 100, cursor: None };
+    let first = store.search_dead(search.clone()).await.expect("searched");
+    assert_eq!((first.letters.len(), first.looked_at), (3, 3), "the one that does not fit is the last");
+    let rest = store.search_dead(SearchDead { cursor: first.next, ..search }).await.expect("searched");
+    assert_eq!((rest.letters.len(), rest.next), (2, None));
 }
 
 /// Pages follow each other without gap or repetition, while new letters arrive.
@@ -139,6 +186,22 @@ pub async fn discards_with_a_record(store: Shared) {
     assert_eq!((record.was, record.reason, record.died_at), (JobState::Dead, Some(Reason::Blocked), Some(at(1))));
     let ledger = ledger(&store).await;
     assert_eq!((ledger.dead, ledger.discarded), (4, 1));
+    assert_sound(&store).await;
+}
+
+/// A job that a rule discards leaves a record of why, and is no letter.
+pub async fn discards_by_rule_with_a_record(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain())]).await;
+    let leased = lease_one(&store, at(0)).await;
+    assert_eq!(settle(&store, &leased, gone(), at(9)).await, Settled::Applied);
+    let detail = store.get_job(leased.lease.job).await.expect("looked up").expect("there");
+    let record = detail.discard.expect("a record");
+    assert_eq!((record.actor.as_str(), record.at, record.was), ("rule", at(9), JobState::Leased));
+    assert!(record.why.contains("not_found: page is gone"), "{}", record.why);
+    assert_eq!((detail.job.state, detail.job.attempts, detail.failures.len()), (JobState::Discarded, 1, 1));
+    let ledger = ledger(&store).await;
+    assert_eq!((ledger.dead, ledger.discarded), (0, 1));
     assert_sound(&store).await;
 }
 

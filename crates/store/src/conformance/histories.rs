@@ -19,8 +19,8 @@ use serde_json::json;
 use super::recount::assert_recounted;
 use super::replays;
 use super::script::{
-    Shared, ada, assert_sound, at, attach, brought, dead, enqueue, fatal, job, lease_all, pipeline, reap, settle_as,
-    timeout,
+    Shared, ada, assert_sound, at, attach, brought, dead, enqueue, fatal, gone, job, lease_all, pipeline, reap,
+    settle_as, timeout,
 };
 use crate::contract::{CancelJobs, DeadFilter, DiscardDead, EnqueuedJob, ExpireDead, FindLostLeases, JobFilter};
 use crate::contract::{ForgetHistory, ListCauses, ListJobs, ListReplays, Settled};
@@ -60,7 +60,7 @@ pub async fn seen(store: &Shared) -> String {
     let jobs = store.list_jobs(listed).await.expect("listed").items;
     let all = ListCauses::all(99, at(9_000_000));
     let causes = store.list_causes(all).await.expect("listed");
-    let replays = ListReplays { open_only: false, limit: 99, cursor: None };
+    let replays = ListReplays { open_only: false, limit: 99, cursor: None, within: Vec::new() };
     let replays = store.list_replays(replays).await.expect("listed").items;
     let ledgers = store.ledgers().await.expect("read");
     assert!(!jobs.is_empty() && !causes.is_empty() && !replays.is_empty(), "it has lived");
@@ -171,11 +171,12 @@ impl History {
         }
         let n = self.chance.roll(self.leased.len() as u64) as usize;
         let held = self.leased.swap_remove(n);
-        let outcome = match self.chance.roll(6) {
+        let outcome = match self.chance.roll(7) {
             0 | 1 => Outcome::Done,
             2 => Outcome::Returned,
             3 => fatal(Reason::SchemaValidation, "no"),
             4 => Outcome::Crashed(FailureReport::message("SIGKILL")),
+            5 => gone(),
             _ => timeout(),
         };
         let ending = Ending { at: now, duration: None, worker: None, chance: 0.0 };
@@ -310,5 +311,6 @@ const fn after(destination: &Destination) -> JobState {
         Destination::Done => JobState::Done,
         Destination::Queue { .. } => JobState::Queued,
         Destination::Dead { .. } => JobState::Dead,
+        Destination::Discarded { .. } => JobState::Discarded,
     }
 }

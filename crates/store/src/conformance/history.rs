@@ -75,7 +75,10 @@ pub async fn what_is_open_is_not_forgotten(store: Shared) {
     enqueue(&store, vec![job(3, json!({"key": "queued"}))]).await;
     let other = "other".parse().expect("a name");
     let jobs = vec![job(4, json!({"key": "elsewhere"}))];
-    store.enqueue(EnqueueJobs { pipeline: other, jobs, queued_max: None, now: at(0) }).await.expect("accepted");
+    store
+        .enqueue(EnqueueJobs { pipeline: other, jobs: jobs.into(), queued_max: None, now: at(0) })
+        .await
+        .expect("accepted");
     forget(&store, at(50 * DAY), at(100 * DAY)).await;
     for (n, key) in [(1, "dead"), (2, "leased"), (3, "queued")] {
         assert!(is_known(&store, n).await, "{key}");
@@ -94,7 +97,7 @@ pub async fn a_key_that_is_met_again_is_kept(store: Shared) {
     for day in 1..=200 {
         let now = at(day * DAY);
         let jobs = vec![job(1_000 + day as u128, json!({"key": "daily"}))];
-        let met = EnqueueJobs { pipeline: pipeline(), jobs, queued_max: None, now };
+        let met = EnqueueJobs { pipeline: pipeline(), jobs: jobs.into(), queued_max: None, now };
         let answer = store.enqueue(met).await.expect("asked");
         assert!(matches!(answer[0], EnqueuedJob::Known { state: JobState::Done, .. }), "day {day}: {answer:?}");
         forget(&store, at((day - 90) * DAY), now).await;

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::replays::replay_one;
 use super::script::{
     Shared, ada, assert_sound, at, attach, brought, bury, enqueue, job, lease_all, lease_one, ledger, pipeline, plain,
-    settle, settle_all, timeout, try_enqueue,
+    settle, settle_all, timeout, try_enqueue, within,
 };
 use crate::StoreError;
 use crate::contract::{
@@ -56,7 +56,7 @@ pub async fn keys_belong_to_a_pipeline(store: Shared) {
     enqueue(&store, vec![job(1, json!({"key": "k"}))]).await;
     let other = "other".parse().expect("a name");
     let jobs = vec![job(2, json!({"key": "k"}))];
-    let answer = store.enqueue(EnqueueJobs { pipeline: other, jobs, queued_max: None, now: at(0) }).await;
+    let answer = store.enqueue(EnqueueJobs { pipeline: other, jobs: jobs.into(), queued_max: None, now: at(0) }).await;
     assert!(matches!(answer.expect("accepted")[0], EnqueuedJob::Accepted(_)));
 }
 
@@ -216,6 +216,13 @@ pub async fn lists_filter_and_page(store: Shared) {
     assert_eq!(count(JobFilter { text: Some("%".into()), ..all() }).await, 0, "text is text, not a pattern");
     assert_eq!(count(JobFilter { pipeline: Some(pipeline()), since: Some(at(0)), ..all() }).await, 7);
     assert_eq!(count(JobFilter { until: Some(at(0)), ..all() }).await, 0);
+    for (patterns, found) in [(&["none-*", "suite"][..], 7), (&["su*"], 7), (&["*"], 7), (&["SUITE", "suit", "s_*"], 0)]
+    {
+        assert_eq!(count(JobFilter { within: within(patterns), ..all() }).await, found, "{patterns:?}");
+    }
+    let foreign = JobFilter { within: within(&["shop"]), text: Some("https".into()), ..all() };
+    let page = store.list_jobs(ListJobs { filter: foreign, limit: 1, cursor: None }).await.expect("listed");
+    assert_eq!((page.items.len(), page.next), (0, None), "a cursor says nothing of jobs of others");
 
     let mut seen = Vec::new();
     let mut cursor = None;

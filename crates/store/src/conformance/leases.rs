@@ -14,7 +14,7 @@ use redrive_core::workers::Runs;
 use serde_json::json;
 
 use super::script::{
-    Shared, ada, assert_sound, at, attach, beat, enqueue, fatal, job, lease_all, lease_of, lease_one,
+    Shared, ada, assert_sound, at, attach, beat, enqueue, fatal, gone, job, lease_all, lease_of, lease_one,
     lease_past_breakers, ledger, pipeline, plain, reap, settle, timeout, worker,
 };
 use crate::contract::{
@@ -146,9 +146,9 @@ pub async fn an_expired_lease_is_lost(store: Shared) {
 /// brought its job. One with another verdict comes too late.
 pub async fn a_settlement_is_answered_alike_when_it_is_sent_again(store: Shared) {
     attach(&store, 1).await;
-    enqueue(&store, (1..=3).map(|n| job(n, plain())).collect()).await;
-    let leased = lease_all(&store, 3, at(0)).await.jobs;
-    let outcomes = [Outcome::Done, timeout(), fatal(Reason::SchemaValidation, "no")];
+    enqueue(&store, (1..=4).map(|n| job(n, plain())).collect()).await;
+    let leased = lease_all(&store, 4, at(0)).await.jobs;
+    let outcomes = [Outcome::Done, timeout(), fatal(Reason::SchemaValidation, "no"), gone()];
     for (job, outcome) in leased.iter().zip(&outcomes) {
         assert_eq!(settle(&store, job, outcome.clone(), at(1)).await, Settled::Applied);
     }
@@ -158,9 +158,9 @@ pub async fn a_settlement_is_answered_alike_when_it_is_sent_again(store: Shared)
     }
     let leases = leased.iter().map(|job| job.lease).collect();
     let settled = store.settled(leases).await.expect("asked");
-    assert_eq!(settled, [JobState::Done, JobState::Queued, JobState::Dead].map(Some));
+    assert_eq!(settled, [JobState::Done, JobState::Queued, JobState::Dead, JobState::Discarded].map(Some));
     assert_eq!(ledger(&store).await, before);
-    for (job, failures) in leased.iter().zip([0, 1, 1]) {
+    for (job, failures) in leased.iter().zip([0, 1, 1, 1]) {
         let detail = store.get_job(job.lease.job).await.expect("looked up").expect("there");
         assert_eq!((detail.failures.len(), detail.late.len()), (failures, 0));
     }

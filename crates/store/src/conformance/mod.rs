@@ -78,7 +78,7 @@ macro_rules! conformance_tests {
                      a_settlement_is_answered_alike_when_it_is_sent_again,
                      jobs_are_leased_by_group, a_worker_with_a_suspect_is_told_from_others,
                      the_outlook_tells_all_that_is_asked_before_a_lease]
-            dead: [lists_filter, lists_page_by_cursor, a_search_stops_and_goes_on, discards_with_a_record, expires_the_oldest,
+            dead: [lists_filter, lists_page_by_cursor, a_search_stops_and_goes_on, discards_with_a_record, discards_by_rule_with_a_record, expires_the_oldest,
                    importing_twice_adds_nothing, a_task_stays_with_its_letter, hostile_texts_stop_nobody,
                    a_known_key_is_not_taken_in_again]
             activity: [what_people_do_is_noted, what_ends_by_itself_is_noted, compacting_is_noted, activity_is_listed_in_pages]
@@ -104,8 +104,8 @@ macro_rules! conformance_tests {
             answers: [a_request_without_an_answer_is_begun_once, the_first_answer_stays]
             sessions: [a_session_holds_until_it_ends, sessions_that_are_over_are_forgotten]
             uploads: [it_is_known_who_brought_an_upload_and_who_uses_it]
-            reported: [each_report_is_counted_once, a_report_meets_jobs_in_every_state, a_history_has_an_end]
-            outcomes: [outcomes_are_counted_once]
+            reported: [each_report_is_counted_once, late_reports_are_counted_when_they_died, a_report_meets_jobs_in_every_state, a_history_has_an_end]
+            outcomes: [outcomes_are_counted_once, late_outcomes_are_counted_at_their_own_time]
             ledger: [a_replayed_letter_counts_as_recovered, tidying_up_shows_nowhere]
             changes: [who_listens_hears_what_it_is_about, looking_is_no_change]
             causes: [letters_are_grouped_as_they_die, causes_are_listed_in_an_order, discarding_is_counted, people_have_their_say, what_comes_back_is_regressed, a_merge_holds_for_the_future,

@@ -2,10 +2,11 @@
 
 use redrive_core::counts::Event;
 use redrive_core::outcomes::OutcomeCount;
+use redrive_core::time::Timestamp;
 use serde_json::json;
 
 use super::script::{Shared, at, ledger, pipeline};
-use crate::contract::{CountEvents, CountOutcomes, CountTraffic, ListTracked, Span, TrafficBy};
+use crate::contract::{CountEvents, CountOutcomes, CountTraffic, FoldCounts, ListTracked, Span, TrafficBy};
 
 async fn count(store: &Shared, client: &str, seq: i64, secs: i64) -> bool {
     let counts: Vec<OutcomeCount> = serde_json::from_value(json!([
@@ -16,6 +17,40 @@ async fn count(store: &Shared, client: &str, seq: i64, secs: i64) -> bool {
     .expect("counts");
     let params = CountOutcomes { client: client.to_owned(), seq, counts, forget_before: at(secs - 100), now: at(secs) };
     store.count_outcomes(params).await.expect("answered")
+}
+
+/// What comes late is counted in the minute and the hour that it is of, whether those are folded or not.
+pub async fn late_outcomes_are_counted_at_their_own_time(store: Shared) {
+    let hour = at(0).as_millis() / 3_600_000 * 3_600_000;
+    let time = |minutes: i64| Timestamp::from_millis(hour + minutes * 60_000);
+    let send = async |seq, of: i64, now: i64| {
+        let counts = json!([{"pipeline": pipeline(), "hour": time(of), "done": 40, "failed": 2}]);
+        let counts = serde_json::from_value(counts).expect("counts");
+        let params =
+            CountOutcomes { client: "c".to_owned(), seq, counts, forget_before: time(now - 10_000), now: time(now) };
+        assert!(store.count_outcomes(params).await.expect("answered"));
+    };
+    let done = async |by| {
+        let events = store.counts(CountEvents::since(time(-600), by)).await.expect("counted").into_iter();
+        let done = events.filter(|count| count.event == Event::Done);
+        done.map(|count| (count.at, count.count)).collect::<Vec<_>>()
+    };
+    send(1, 0, 20).await;
+    send(2, -120, 20).await;
+    send(3, -65, 20).await;
+    let minutes = [(time(-65), 40), (time(-61), 40), (time(20), 40)];
+    assert_eq!(done(Span::Minute).await, minutes, "now, at the time it says, at the end of its hour");
+    let hours = [(time(-120), 80), (time(0), 40)];
+    assert_eq!(done(Span::Hour).await, hours);
+    let fold = || FoldCounts { before: time(0), limit: 99, led: None };
+    assert!(!store.fold_counts(fold()).await.expect("folded"));
+    send(4, -120, 25).await;
+    assert_eq!(done(Span::Hour).await, [(time(-120), 120), (time(0), 40)], "its hour was folded before");
+    assert!(!store.fold_counts(fold()).await.expect("folded"));
+    assert_eq!(done(Span::Hour).await, [(time(-120), 120), (time(0), 40)]);
+    let totals = store.event_totals().await.expect("counted");
+    let total = totals.iter().find(|total| total.event == Event::Done).map(|total| total.count);
+    assert_eq!(total, Some(160));
 }
 
 /// Counts that come again are not counted again; they are in no ledger.

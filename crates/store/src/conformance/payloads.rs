@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::replays::{Asked, plan_of};
 use super::script::{
-    Shared, ada, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, plain, settle, settle_as,
-    timeout, worker,
+    Shared, ada, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, pipeline, plain, settle,
+    settle_as, timeout, worker,
 };
 use crate::contract::{
     DeadFilter, DiscardDead, ListPayloads, RegisterPayload, Registered, Selection, SettleJobs, Settled, SweepPayloads,
@@ -241,6 +241,11 @@ pub async fn letters_point_at_their_payload(store: Shared) {
     let jobs = async |n, limit| store.jobs_with_payload(hash(n), limit).await.expect("asked");
     assert_eq!(jobs(1, 9).await, [third, id], "the newest comes first");
     assert_eq!((jobs(1, 1).await, jobs(2, 9).await, jobs(3, 9).await), (vec![third], vec![id], vec![]));
+    let pipelines = async |n| store.pipelines_with_payload(hash(n)).await.expect("asked");
+    assert_eq!(
+        (pipelines(1).await, pipelines(2).await, pipelines(3).await),
+        (vec![pipeline()], vec![pipeline()], vec![])
+    );
 }
 
 /// Lists go by hash, and by the beginning of one.

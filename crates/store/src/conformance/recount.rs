@@ -63,12 +63,14 @@ pub async fn assert_recounted(store: &Shared) {
         let found = Ledger { replaying: ledger.replaying, forgotten: ledger.forgotten, results, ..found };
         assert_eq!(ledger, found, "{pipeline}: the ledger beside what is listed");
     }
-    let all = ListReplays { open_only: false, limit: 10_000, cursor: None };
+    let all = ListReplays { open_only: false, limit: 10_000, cursor: None, within: Vec::new() };
     let replays = store.list_replays(all).await.expect("replays").items;
     let running: u64 = replays.iter().map(|replay| replay.progress.running).sum();
     assert_eq!(u64::try_from(replaying), Ok(running), "the ledgers beside the replays");
     assert!(counted.is_empty(), "jobs of pipelines without a ledger: {counted:?}");
-    for round in store.list_rounds(ListRounds { pipeline: None, limit: u32::MAX }).await.expect("rounds") {
+    for round in
+        store.list_rounds(ListRounds { pipeline: None, limit: u32::MAX, within: Vec::new() }).await.expect("rounds")
+    {
         assert!(round.balances(), "{round:?}");
         let found = rounds.remove(&(round.pipeline.clone(), round.round.clone())).unwrap_or_default();
         assert_eq!(round.accepted - round.forgotten, found.accepted, "{round:?} beside what is listed");

@@ -31,7 +31,7 @@ pub fn reported(n: u128, key: &str, secs: i64) -> BroughtLetter {
 }
 
 async fn report(store: &Shared, letters: Vec<BroughtLetter>, now: Timestamp) -> Vec<Arrival> {
-    store.import_dead(ImportDead { letters, by: ada(), now }).await.expect("reported")
+    store.import_dead(ImportDead { letters: letters.into(), by: ada(), now }).await.expect("reported")
 }
 
 fn id(n: u128) -> JobId {
@@ -64,6 +64,21 @@ pub async fn each_report_is_counted_once(store: Shared) {
     let tracked = ListTracked { pipeline: None, field: "sitekey".to_owned(), limit: 9 };
     let tracked = store.tracked(tracked).await.expect("counted");
     assert_eq!((tracked.len(), tracked[0].ok, tracked[0].failed), (1, 0, 1));
+    assert_sound(&store).await;
+}
+
+/// What is reported late died when it did: it is counted in that minute and in that hour.
+pub async fn late_reports_are_counted_when_they_died(store: Shared) {
+    let now = at(3 * 3_600);
+    assert_eq!(report(&store, vec![reported(1, "k", 10)], now).await, [Arrival::New]);
+    let later = vec![reported(2, "k", 90), reported(3, "k", 20)];
+    assert_eq!(report(&store, later, now).await, [Arrival::FailedAgain(id(1)), Arrival::FailedBesides(id(1))]);
+    let ahead = vec![reported(4, "ahead", 4 * 3_600)];
+    assert_eq!(report(&store, ahead, now).await, [Arrival::New]);
+    let counts = store.counts(CountEvents::since(at(0), Span::Minute)).await.expect("counted");
+    let counted: Vec<_> = counts.iter().map(|count| (count.at.minute(), count.event, count.count)).collect();
+    let expected = [(at(10), Event::Buried), (at(20), Event::Retried), (at(90), Event::Refailed), (now, Event::Buried)];
+    assert_eq!(counted, expected.map(|(at, event)| (at.minute(), event, 1)));
     assert_sound(&store).await;
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::replays::replay_one;
 use super::script::{
     Shared, ada, assert_sound, at, attach, bury, dead, enqueue, job, lease_one, ledger, pipeline, plain, settle,
-    timeout,
+    timeout, within,
 };
 use crate::contract::{
     BeginRound, CancelJobs, DeadFilter, DiscardDead, ForgetHistory, ListActivity, ListRounds, RoundView,
@@ -21,7 +21,7 @@ fn of(n: u128, round: &str) -> NewJob {
 }
 
 async fn rounds(store: &Shared) -> Vec<RoundView> {
-    store.list_rounds(ListRounds { pipeline: None, limit: 9 }).await.expect("listed")
+    store.list_rounds(ListRounds { pipeline: None, limit: 9, within: Vec::new() }).await.expect("listed")
 }
 
 /// Queued, leased, done, dead and discarded.
@@ -56,9 +56,21 @@ pub async fn a_round_has_a_ledger_of_its_own(store: Shared) {
     let tuesday = listed.iter().find(|round| round.round.as_str() == "tuesday").expect("listed");
     assert_eq!((tuesday.accepted, states(tuesday)), (3, [0, 0, 1, 0, 2]));
     assert_eq!(ledger(&store).await.accepted, 5, "that of the pipeline has all of them");
-    let other = ListRounds { pipeline: "other".parse().ok(), limit: 9 };
+    let other = ListRounds { pipeline: "other".parse().ok(), limit: 9, within: Vec::new() };
     assert!(store.list_rounds(other).await.expect("listed").is_empty());
-    assert_eq!(store.list_rounds(ListRounds { pipeline: Some(pipeline()), limit: 1 }).await.expect("listed").len(), 1);
+    assert_eq!(
+        store
+            .list_rounds(ListRounds { pipeline: Some(pipeline()), limit: 1, within: Vec::new() })
+            .await
+            .expect("listed")
+            .len(),
+        1
+    );
+    let own = async |patterns: &[&str]| {
+        let params = ListRounds { pipeline: None, limit: 9, within: within(patterns) };
+        store.list_rounds(params).await.expect("listed").len()
+    };
+    assert_eq!((own(&["suite"]).await, own(&["shop", "SUITE*"]).await), (2, 0));
     assert_sound(&store).await;
 }
 

@@ -9,13 +9,14 @@ use redrive_core::actors::{Actor, Via};
 use redrive_core::breakers::{BreakerChange, BreakerPolicy, Heard, Known};
 use redrive_core::causes::CauseRules;
 use redrive_core::dead::{DeadLetter, Gate};
-use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob, NewJob};
 use redrive_core::ledger::Ledger;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Decision, Destination, Ending, Outcome, Settlement, decide};
 use redrive_core::time::Timestamp;
+use redrive_core::tokens::PipelinePattern;
 use serde_json::{Value, json};
 
 use crate::contract::{
@@ -37,6 +38,11 @@ pub fn pipeline() -> PipelineName {
     "suite".parse().expect("a pipeline name")
 }
 
+/// The pipelines that a token with these patterns is for.
+pub fn within(patterns: &[&str]) -> Vec<PipelinePattern> {
+    patterns.iter().map(|pattern| pattern.parse().expect("a pattern")).collect()
+}
+
 /// A worker by number.
 pub fn worker(n: u128) -> WorkerId {
     WorkerId::new(at(0), n)
@@ -55,7 +61,7 @@ pub async fn enqueue(store: &Shared, jobs: Vec<NewJob>) -> Vec<EnqueuedJob> {
 
 /// Enqueues jobs to a pipeline with a bound.
 pub async fn try_enqueue(store: &Shared, jobs: Vec<NewJob>, queued_max: Option<u64>) -> Result<Vec<EnqueuedJob>> {
-    store.enqueue(EnqueueJobs { pipeline: pipeline(), jobs, queued_max, now: at(0) }).await
+    store.enqueue(EnqueueJobs { pipeline: pipeline(), jobs: jobs.into(), queued_max, now: at(0) }).await
 }
 
 /// A heartbeat of worker `n`, whose leases last another 30 seconds.
@@ -177,6 +183,12 @@ pub fn timeout() -> Outcome {
     Outcome::Failed(FailureReport::new(Reason::Timeout, "took too long").with_code("ETIMEDOUT"))
 }
 
+/// A failure that discards its job.
+pub fn gone() -> Outcome {
+    let report = FailureReport::new(Reason::NotFound, "page is gone").with_code("http_404");
+    Outcome::Failed(FailureReport { disposition: Some(Disposition::Discard), ..report })
+}
+
 /// A failure that is not.
 pub fn fatal(reason: Reason, message: &str) -> Outcome {
     Outcome::Failed(FailureReport {
@@ -203,7 +215,7 @@ pub async fn bury(store: &Shared, new: NewJob, reason: Reason, message: &str, no
 pub fn brought(letters: Vec<DeadLetter>, now: Timestamp) -> ImportDead {
     let rules = CauseRules::default();
     let recognised = |letter| BroughtLetter::recognised(letter, &rules).expect("it has a failure");
-    ImportDead { letters: letters.into_iter().map(recognised).collect(), by: ada(), now }
+    ImportDead { letters: letters.into_iter().map(recognised).collect::<Vec<_>>().into(), by: ada(), now }
 }
 
 /// The suite's ledger.

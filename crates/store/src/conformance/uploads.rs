@@ -46,7 +46,7 @@ pub async fn it_is_known_who_brought_an_upload_and_who_uses_it(store: Shared) {
     let mut letter = reported(1, "key", 10);
     letter.letter.payload = Some(hash);
     letter.letter.failures.as_mut().expect("failures")[0].payload = Some(Payload::bare(hash, 100));
-    store.import_dead(ImportDead { letters: vec![letter], by: ada(), now: at(13) }).await.expect("reported");
+    store.import_dead(ImportDead { letters: vec![letter].into(), by: ada(), now: at(13) }).await.expect("reported");
     assert_eq!(find(&store, 1).await.expect("found").used_by, [pipeline()]);
     note(&store, "ada", (2, 8), 14, 0).await;
     assert_eq!(find(&store, 2).await, None, "its payload is not there");

@@ -1,6 +1,6 @@
 //! Alerts: what fires, what sinks are to be told of it, and how the sinks fare. What that is is decided by `redrive_core::alerts`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
@@ -285,6 +285,8 @@ pub struct Watched {
     pub due_since: BTreeMap<PipelineName, Timestamp>,
     /// Letters of causes that are not resolved and will soon be too old.
     pub expiring: BTreeMap<PipelineName, ExpiringLetters>,
+    /// Pipelines that a worker ever had a definition of: from a file, or of a command.
+    pub defined: BTreeSet<PipelineName>,
 }
 
 /// Letters that will soon be too old.

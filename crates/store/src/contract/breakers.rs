@@ -2,10 +2,9 @@
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
-use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow, NextBreaker};
+use redrive_core::breakers::{BreakerChange, BreakerRow, BreakerView, NextBreaker};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::Result;
@@ -69,20 +68,4 @@ impl TurnBreaker {
         }
         detail
     }
-}
-
-/// The breaker of a pipeline and target.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BreakerView {
-    /// The pipeline.
-    pub pipeline: PipelineName,
-    /// The target.
-    pub target: String,
-    /// Jobs that wait for it.
-    pub held: u64,
-    /// Those of them that replays sent.
-    pub held_of_replays: u64,
-    /// Its state.
-    #[serde(flatten)]
-    pub breaker: Breaker,
 }

@@ -1,5 +1,7 @@
 //! Dead letters: looking at them, giving them up, carrying them between stores.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::causes::{CauseId, CauseRules, Print};
@@ -8,6 +10,7 @@ use redrive_core::dead::{DeadLetter, Gate, LetterSort};
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobId, PipelineName, RoundName};
 use redrive_core::time::Timestamp;
+use redrive_core::tokens::PipelinePattern;
 
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +49,9 @@ pub struct DeadFilter {
     /// Only of this pipeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineName>,
+    /// Only of the pipelines that one of these means; none means any. It is of who asks, and never kept.
+    #[serde(skip)]
+    pub within: Vec<PipelinePattern>,
     /// Only of this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round: Option<RoundName>,
@@ -81,7 +87,7 @@ pub struct DeadFilter {
 impl DeadFilter {
     /// The part of it by which an index finds letters in their order. What it says besides is looked for in them, one by one.
     pub fn indexed(&self) -> Self {
-        let by_time = Self { since: self.since, until: self.until, ..Self::default() };
+        let by_time = Self { within: self.within.clone(), since: self.since, until: self.until, ..Self::default() };
         match self {
             Self { cause: Some(cause), .. } => Self { cause: Some(cause.clone()), ..by_time },
             Self { target: Some(target), .. } => Self { target: Some(target.clone()), ..by_time },
@@ -95,6 +101,7 @@ impl DeadFilter {
     /// Whether it lets everything through.
     pub const fn is_empty(&self) -> bool {
         self.pipeline.is_none()
+            && self.within.is_empty()
             && self.round.is_none()
             && self.reason.is_none()
             && self.code.is_none()
@@ -187,8 +194,8 @@ pub struct ExpireDead {
 /// Brings dead letters of another store or program.
 #[derive(Clone, Debug)]
 pub struct ImportDead {
-    /// The letters, checked at the door.
-    pub letters: Vec<BroughtLetter>,
+    /// The letters, checked at the door and shared by the layers that they pass.
+    pub letters: Arc<Vec<BroughtLetter>>,
     /// Who brings them.
     pub by: Actor,
     /// The time.

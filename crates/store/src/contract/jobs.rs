@@ -1,5 +1,7 @@
 //! Jobs: accepting them, looking at them, cancelling them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::failures::{Failure, Reason};
@@ -8,6 +10,7 @@ use redrive_core::jobs::{JobView, NewJob};
 use redrive_core::retrying::RetryingJob;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
+use redrive_core::tokens::PipelinePattern;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,8 +53,8 @@ pub const IDS_MAX: usize = 1_000;
 pub struct EnqueueJobs {
     /// The pipeline they are for.
     pub pipeline: PipelineName,
-    /// The jobs.
-    pub jobs: Vec<NewJob>,
+    /// The jobs, shared by the layers that they pass.
+    pub jobs: Arc<Vec<NewJob>>,
     /// Queued jobs above which the whole batch is refused.
     pub queued_max: Option<u64>,
     /// The time.
@@ -79,6 +82,8 @@ pub enum EnqueuedJob {
 pub struct JobFilter {
     /// Only of this pipeline.
     pub pipeline: Option<PipelineName>,
+    /// Only of the pipelines that one of these means; none means any.
+    pub within: Vec<PipelinePattern>,
     /// Only in these states; empty means any.
     pub states: Vec<JobState>,
     /// Only those that failed last for this reason.

@@ -42,7 +42,7 @@ pub use alerts::{
     SinkView, TakeNotice, TakenNotice, Told, Watch, Watched,
 };
 pub use answers::{AnswerStore, BeginRequest, BegunRequest, KeepAnswer, KeptAnswer};
-pub use breakers::{BreakerStore, BreakerView, BreakersOf, TurnBreaker};
+pub use breakers::{BreakerStore, BreakersOf, TurnBreaker};
 pub use causes::{
     AlikeCause, BusiestCauses, CauseChanged, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,
     ChangeCause, FindCause, ListCauses, ResolveLetters, ResolvedLetter, Unresolved, UnresolvedLetter,
@@ -71,7 +71,8 @@ pub use leases::{
 };
 pub use ledger::{Audit, AuditedPipeline, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 pub use outcomes::{CountOutcomes, OutcomeStore};
-pub use pages::Page;
+pub(crate) use pages::Room;
+pub use pages::{PAGE_BYTES_MAX, Page};
 pub use payloads::{
     ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
     TouchPayload,

@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,9 @@ pub trait PayloadStore {
     /// Jobs that refer to a payload, newest first, at most so many: by when they came to it, or by when they were made. If more
     /// than 10,000 do, those may be the newest of some.
     async fn jobs_with_payload(&self, hash: PayloadHash, limit: u32) -> Result<Vec<JobId>>;
+
+    /// The pipelines whose queued, leased and dead jobs refer to a payload, by name.
+    async fn pipelines_with_payload(&self, hash: PayloadHash) -> Result<Vec<PipelineName>>;
 
     /// Forgets payloads that nobody refers to and nobody meant to since a time; says where their bytes are. Spares those
     /// that a leased job wants, and those that were inherited.

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::time::Timestamp;
+use redrive_core::tokens::PipelinePattern;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -37,6 +38,8 @@ pub struct BeginRound {
 pub struct ListRounds {
     /// Only of this pipeline.
     pub pipeline: Option<PipelineName>,
+    /// Only of the pipelines that one of these means; none means any.
+    pub within: Vec<PipelinePattern>,
     /// At most so many.
     pub limit: u32,
 }

@@ -232,7 +232,9 @@ async fn watch(conn: &Conn, params: &Watch) -> Result<Watched, Fault> {
         expiring.extend(letters.map(|letters| (pipeline.clone(), letters)));
     }
     // The disk of a server is its own business.
-    Ok(Watched { free_bytes: None, due_since: due.into_iter().collect(), expiring })
+    let defined = conn.query("SELECT DISTINCT pipeline FROM definition", args![], |row| rows::parsed(row, 0)).await?;
+    let (due_since, defined) = (due.into_iter().collect(), defined.into_iter().collect());
+    Ok(Watched { free_bytes: None, due_since, expiring, defined })
 }
 
 /// The letters of a pipeline that are too old soon, as far as their causes are not resolved, or came back: causes are gone through,

@@ -4,9 +4,10 @@ use std::fmt;
 
 use redrive_core::dead::LetterSort;
 use redrive_core::ids::JobId;
+use redrive_core::tokens::PipelinePattern;
 
 use super::sql::{Bind, Value};
-use crate::lists::like;
+use crate::lists::{like, within};
 
 /// Conditions that must all hold.
 #[derive(Default)]
@@ -101,6 +102,24 @@ impl Conditions {
         }
         let place = self.bind(numbers);
         self.clauses.push(format!("{column} = ANY({place})"));
+    }
+
+    /// The column has the name of a pipeline that one of the patterns means; no patterns mean any.
+    pub(super) fn within(&mut self, column: &str, patterns: &[PipelinePattern]) {
+        if !patterns.is_empty() {
+            let clause = within(column, patterns, |value| self.bind(value));
+            self.clauses.push(clause);
+        }
+    }
+
+    /// Each of the names that the column lists is one of a pipeline that one of the patterns means; no patterns mean any.
+    pub(super) fn each_within(&mut self, column: &str, patterns: &[PipelinePattern]) {
+        if !patterns.is_empty() {
+            let clause = within("named.value", patterns, |value| self.bind(value));
+            self.clauses.push(format!(
+                "NOT EXISTS (SELECT 1 FROM json_array_elements_text({column}::json) named (value) WHERE NOT {clause})"
+            ));
+        }
     }
 
     /// A condition that is written out.

@@ -8,6 +8,7 @@ use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
+use redrive_core::jobs::json_bytes;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use serde_json::json;
@@ -16,10 +17,10 @@ use super::batch::Batch;
 use super::conditions::Conditions;
 use super::fault::Fault;
 use super::rows::DEAD_COLUMNS;
-use super::sql::{Conn, args};
+use super::sql::{Conn, Row, args};
 use super::{PostgresStore, activity, cause_keys, dead_imports, job_cancels, leader, payloads, rows, run, tidying};
 use crate::contract::{
-    DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page, SearchDead, SearchedDead,
+    DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page, Room, SearchDead, SearchedDead,
 };
 use crate::error::Result;
 use crate::lists;
@@ -62,20 +63,37 @@ pub(super) async fn list(conn: &Conn, params: &ListDead) -> Result<Page<DeadLett
             "SELECT {DEAD_COLUMNS} FROM dead d JOIN pipeline p ON p.id = d.pipeline
              {conditions} ORDER BY {order} LIMIT {limit}"
         );
-        let read =
-            conn.query(&sql, conditions.values(), |row| Ok((row.get::<i64>(0)?, rows::dead_letter(row)?))).await?;
-        found.extend(read);
+        found.extend(letters(conn, &sql, &conditions).await?);
     }
     lists::first_letters(&mut found, |(seq, letter)| (letter.died_at.as_millis(), *seq), (params.sort, limit));
     if params.with_failures {
+        let mut room = Room::default();
         for (_, letter) in &mut found {
             letter.failures = Some(rows::failures(conn, letter.id).await?);
+            if !room.take(json_bytes(letter)) {
+                break;
+            }
         }
     }
-    let page = Page::cut(found, params.limit, |(seq, letter)| {
+    let page = Page::fit(found, params.limit, bytes, |(seq, letter)| {
         lists::letter_cursor((letter.died_at.as_millis(), *seq), params.sort)
     });
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
+}
+
+/// Reads letters with their numbers, as many as fit on a page and one more.
+async fn letters(conn: &Conn, sql: &str, conditions: &Conditions) -> Result<Vec<(i64, DeadLetter)>, Fault> {
+    let mut room = Room::default();
+    let read = |row: &Row<'_>| {
+        let letter = (row.get::<i64>(0)?, rows::dead_letter(row)?);
+        let fits = room.take(bytes(&letter));
+        Ok((letter, fits))
+    };
+    conn.query_until(sql, conditions.values(), read).await
+}
+
+fn bytes((_, letter): &(i64, DeadLetter)) -> u64 {
+    json_bytes(letter)
 }
 
 /// Looks through the next letters: which they are is found by an index, and only in those is the rest looked for.
@@ -98,7 +116,7 @@ async fn search(conn: &Conn, params: &SearchDead) -> Result<SearchedDead, Fault>
          {conditions} ORDER BY {order} LIMIT {}",
         params.limit.max(1)
     );
-    let found = conn.query(&sql, conditions.values(), |row| Ok((row.get::<i64>(0)?, rows::dead_letter(row)?))).await?;
+    let found = letters(conn, &sql, &conditions).await?;
     Ok(lists::searched(found, &keys, (params.limit.max(1), look_at, params.sort)))
 }
 
@@ -130,6 +148,13 @@ async fn of_keys(conn: &Conn, filter: &DeadFilter, keys: Option<&[i64]>) -> Resu
         let id: Option<i64> = conn.query_opt(sql, args![name.as_str()], |row| row.get(0)).await?;
         // No pipeline has the row 0.
         conditions.equal("d.pipeline", Some(id.unwrap_or(0)));
+    }
+    if !filter.within.is_empty() {
+        let mut named = Conditions::default();
+        named.within("name", &filter.within);
+        let sql = format!("SELECT id FROM pipeline {named}");
+        let ids: Vec<i64> = conn.query(&sql, named.values(), |row| row.get(0)).await?;
+        conditions.one_of_numbers("d.pipeline", &ids);
     }
     if let Some(keys) = keys {
         conditions.one_of_numbers("d.cause_key", keys);
@@ -222,7 +247,7 @@ const FOLDED_MAX: u32 = 20_000;
 
 async fn import(batch: &mut Batch, params: &ImportDead) -> Result<Vec<Arrival>, Fault> {
     let mut arrivals = Vec::with_capacity(params.letters.len());
-    for letter in &params.letters {
+    for letter in params.letters.iter() {
         arrivals.push(dead_imports::import(batch, letter, params.now).await?);
     }
     let came =

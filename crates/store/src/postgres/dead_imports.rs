@@ -37,9 +37,9 @@ pub(super) async fn import(batch: &mut Batch, brought: &BroughtLetter, now: Time
         Arrival::FailedBesides(id) => add_to_history(batch, *id, letter, now).await?,
         Arrival::Known(_) | Arrival::KeyTaken { .. } => {}
     }
-    if let Some(delta) = counts::of_arrival(&arrival, *way, letter.reason) {
+    if let Some((delta, at)) = counts::of_arrival(&arrival, *way, letter, now) {
         let pipeline = batch.pipeline(&letter.pipeline).await?;
-        batch.count(pipeline, now, delta);
+        batch.count(pipeline, at, delta);
     }
     if *way == Way::Reported {
         count_report(batch, brought, &arrival, now).await?;

@@ -2,17 +2,17 @@
 
 use async_trait::async_trait;
 use redrive_core::ids::{JobId, JobRef};
-use redrive_core::jobs::{JobView, NewJob};
+use redrive_core::jobs::{JobView, NewJob, json_bytes};
 use redrive_core::state::JobState;
 
 use super::conditions::Conditions;
 use super::enqueuing::{self, Enqueue};
 use super::fault::Fault;
-use super::sql::{Conn, args};
+use super::sql::{Conn, Row, args};
 use super::{PostgresStore, job_cancels, job_refs, results, retrying, rows, run};
 use crate::contract::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
-    ListRetrying, Page, RetryingJobs,
+    ListRetrying, Page, RetryingJobs, Room,
 };
 use crate::error::{Result, StoreError};
 
@@ -111,7 +111,13 @@ impl Source {
             "SELECT {id}, p.name, {state}, {columns} FROM {tables} JOIN pipeline p ON p.id = j.pipeline
              {conditions} ORDER BY {id} DESC LIMIT {limit}"
         );
-        conn.query(&sql, conditions.values(), |row| rows::job_view(row)).await
+        let mut room = Room::default();
+        let read = |row: &Row<'_>| {
+            let job = rows::job_view(row)?;
+            let fits = room.take(json_bytes(&job));
+            Ok((job, fits))
+        };
+        conn.query_until(&sql, conditions.values(), read).await
     }
 
     /// Whether the source has no reason and code to filter by.
@@ -135,13 +141,14 @@ async fn list(conn: &Conn, params: &ListJobs) -> Result<Page<JobView>, Fault> {
         jobs.extend(source.select(conn, &conditions, params.limit.saturating_add(1)).await?);
     }
     jobs.sort_unstable_by_key(|job| std::cmp::Reverse(job.id));
-    Ok(Page::cut(jobs, params.limit, |job| job.id.to_string()))
+    Ok(Page::fit(jobs, params.limit, json_bytes, |job| job.id.to_string()))
 }
 
 fn conditions(source: &Source, filter: &JobFilter, before: Option<JobId>) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.less_than(source.id, before);
     conditions.equal("p.name", filter.pipeline.as_ref().map(|name| name.as_str()));
+    conditions.within("p.name", &filter.within);
     if !source.lacks_reason() {
         conditions.equal("j.reason", filter.reason.map(|reason| reason.as_str()));
         conditions.equal("j.code", filter.code.as_deref());

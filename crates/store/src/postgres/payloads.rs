@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::dead::KeptPayload;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
 use redrive_core::time::Timestamp;
 use serde_json::json;
@@ -51,6 +51,10 @@ impl PayloadStore for PostgresStore {
         self.read((hash, limit), run!(jobs_with)).await
     }
 
+    async fn pipelines_with_payload(&self, hash: PayloadHash) -> Result<Vec<PipelineName>> {
+        self.read(hash, run!(pipelines_with)).await
+    }
+
     async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<PayloadPlace>> {
         self.write(params, run!(sweep)).await
     }
@@ -70,6 +74,14 @@ impl PayloadStore for PostgresStore {
     async fn adopt_payloads(&self, by: Actor, now: Timestamp) -> Result<()> {
         self.write((by, now), run!(adopt)).await
     }
+}
+
+/// The pipelines whose jobs refer to a payload.
+pub(super) async fn pipelines_with(conn: &Conn, hash: &PayloadHash) -> Result<Vec<PipelineName>, Fault> {
+    let sql = "SELECT name FROM pipeline WHERE id IN (SELECT d.pipeline FROM payload_use u JOIN dead d ON d.id = u.job WHERE u.hash = $1
+                                                      UNION SELECT j.pipeline FROM payload_use u JOIN job j ON j.id = u.job WHERE u.hash = $1)
+               ORDER BY name";
+    conn.query(sql, args![hash], |row| rows::parsed(row, 0)).await
 }
 
 async fn touch(batch: &mut Batch, params: &TouchPayload) -> Result<Option<PayloadPlace>, Fault> {

@@ -221,6 +221,7 @@ pub(super) async fn get(conn: &Conn, id: ReplayId) -> Result<(i64, ReplayView), 
 async fn list(conn: &Conn, params: &ListReplays) -> Result<Page<ReplayView>, Fault> {
     let mut conditions = Conditions::default();
     conditions.less_than("r.id", lists::row(params.cursor.as_deref())?);
+    conditions.each_within("r.pipelines", &params.within);
     conditions.holds(if params.open_only { "r.finished_at IS NULL" } else { "NOT r.forgotten" });
     let limit = params.limit.saturating_add(1);
     let sql = format!("SELECT {REPLAY_COLUMNS} FROM replay r {conditions} ORDER BY r.id DESC LIMIT {limit}");
@@ -233,7 +234,7 @@ async fn list(conn: &Conn, params: &ListReplays) -> Result<Page<ReplayView>, Fau
 pub(super) async fn list_open(conn: &Conn, limit: u32) -> Result<Vec<ReplayView>, Fault> {
     match limit {
         0 => Ok(Vec::new()),
-        limit => Ok(list(conn, &ListReplays { open_only: true, limit, cursor: None }).await?.items),
+        limit => Ok(list(conn, &ListReplays { open_only: true, limit, cursor: None, within: Vec::new() }).await?.items),
     }
 }
 

@@ -77,6 +77,7 @@ pub(super) async fn write(rounds: &Rounds, conn: &Conn) -> Result<(), Fault> {
 async fn list(conn: &Conn, params: &ListRounds) -> Result<Vec<RoundView>, Fault> {
     let mut conditions = Conditions::default();
     conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    conditions.within("p.name", &params.within);
     let sql = format!(
         "SELECT p.name, r.name, r.begun_at, r.grown_at, r.accepted, r.queued, r.leased, r.done, r.dead, r.discarded,
                 r.forgotten_done + r.forgotten_discarded

@@ -8,7 +8,7 @@ use redrive_core::ids::{JobId, LeaseToken};
 use redrive_core::jobs::Lease;
 use redrive_core::payloads::PayloadHash;
 use redrive_core::replays::LetterState;
-use redrive_core::settlements::{Decision, Destination, Settlement};
+use redrive_core::settlements::{Decision, Destination, RULE_ACTOR, Settlement};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 
@@ -185,6 +185,7 @@ async fn apply(batch: &mut Batch, moves: &[Moving<'_>], params: &SettleJobs) -> 
             Destination::Done => done.push(moving),
             Destination::Queue { due_at } => back.push((moving, *due_at)),
             Destination::Dead { gate, verdict } => dead.push((moving, (*gate, verdict.as_deref()))),
+            Destination::Discarded { why } => discard(batch, moving, why, params).await?,
         }
     }
     burying::bury(batch, &dead, params).await?;
@@ -245,7 +246,8 @@ fn count(batch: &mut Batch, (pipeline, target): (i64, Option<&str>), decision: &
 pub(super) async fn settled_by(conn: &Conn, lease: &Lease) -> Result<Option<JobState>, Fault> {
     let sql = "SELECT 'done' FROM done WHERE job = $1 AND token = $2
                UNION ALL SELECT 'dead' FROM dead WHERE id = $1 AND token = $2
-               UNION ALL SELECT 'queued' FROM job WHERE id = $1 AND token = $2 LIMIT 1";
+               UNION ALL SELECT 'queued' FROM job WHERE id = $1 AND token = $2
+               UNION ALL SELECT 'discarded' FROM discarded WHERE job = $1 AND token = $2 LIMIT 1";
     conn.query_opt(sql, args![lease.job, lease.token], |row| rows::parsed(row, 0)).await
 }
 
@@ -277,6 +279,37 @@ pub(super) async fn note_end(
     let Some(replay) = leased.replay else { return Ok(()) };
     let ended = Ended { replay, job: leased.id, pipeline: leased.pipeline, state, keys: (leased.cause_key, after) };
     replay_letters::note_end(batch, &ended, now).await
+}
+
+/// Discards a job as a rule says, with a record of why.
+async fn discard(batch: &mut Batch, moving: &Moving<'_>, why: &str, params: &SettleJobs) -> Result<(), Fault> {
+    let Moving { settlement, leased } = moving;
+    let (tally, failure) = (settlement.decision.tally, settlement.decision.failure.as_ref());
+    let sql = "WITH gone AS (DELETE FROM job WHERE seq = $1 RETURNING *)
+               INSERT INTO discarded (job, pipeline, key, target, was, reason, code, attempts, crashes, replays, accepted_at,
+                                      discarded_at, actor, why, number, round, origin, token)
+               SELECT id, pipeline, key, target, $2, $3, $4, $5, $6, replays, accepted_at, $7, $8, $9, seq, round, origin, $10
+               FROM gone";
+    let record = args![
+        leased.seq,
+        JobState::Leased.as_str(),
+        failure.map(|failure| failure.reason.as_str()),
+        failure.and_then(|failure| failure.code.as_deref()),
+        tally.attempts,
+        tally.crashes,
+        params.now,
+        RULE_ACTOR,
+        why,
+        token(moving, params)
+    ];
+    batch.conn().execute(sql, record).await?;
+    batch.shift((leased.pipeline, &leased.round), JobState::Leased, Move::Discard)?;
+    if let Some(replay) = leased.replay {
+        let (job, pipeline) = (leased.id, leased.pipeline);
+        let ended = Ended { replay, job, pipeline, state: LetterState::Gone, keys: (None, None) };
+        replay_letters::note_end(batch, &ended, params.now).await?;
+    }
+    payloads::let_go(batch, &[leased.id]).await
 }
 
 /// Puts jobs back. If an attempt had begun and came to no verdict, that is noted, for who takes the job out of its replay.

@@ -6,7 +6,7 @@ use redrive_core::payloads::PayloadHash;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Conn, Row, args};
-use super::{PostgresStore, rows, run};
+use super::{PostgresStore, payloads, run};
 use crate::contract::{NoteUpload, Sha256, Upload, UploadStore};
 use crate::error::Result;
 
@@ -40,10 +40,7 @@ async fn find(conn: &Conn, sha256: &Sha256) -> Result<Option<Upload>, Fault> {
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let found: Vec<(String, [u8; 32], u64)> = conn.query(sql, args![sha256], read).await?;
     let Some(&(_, hash, size_bytes)) = found.first() else { return Ok(None) };
-    let sql = "SELECT name FROM pipeline WHERE id IN (SELECT d.pipeline FROM payload_use u JOIN dead d ON d.id = u.job WHERE u.hash = $1
-                                                      UNION SELECT j.pipeline FROM payload_use u JOIN job j ON j.id = u.job WHERE u.hash = $1)
-               ORDER BY name";
-    let used_by = conn.query(sql, args![hash], |row| rows::parsed(row, 0)).await?;
-    let brought_by = found.into_iter().map(|(who, ..)| who).collect();
-    Ok(Some(Upload { hash: PayloadHash::from_bytes(hash), size_bytes, brought_by, used_by }))
+    let hash = PayloadHash::from_bytes(hash);
+    let used_by = payloads::pipelines_with(conn, &hash).await?;
+    Ok(Some(Upload { hash, size_bytes, brought_by: found.into_iter().map(|(who, ..)| who).collect(), used_by }))
 }

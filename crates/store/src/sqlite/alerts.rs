@@ -250,7 +250,9 @@ fn watch(conn: &Connection, params: &Watch) -> Result<Watched, Fault> {
         let letters = expiring_of(conn, pipeline, *before, params.limit)?;
         expiring.extend(letters.map(|letters| (pipeline.clone(), letters)));
     }
-    Ok(Watched { free_bytes: None, due_since, expiring })
+    let mut select = conn.prepare_cached("SELECT DISTINCT pipeline FROM definition")?;
+    let defined = select.query_map([], |row| rows::parsed(row, 0))?.collect::<RowResult<_>>()?;
+    Ok(Watched { free_bytes: None, due_since, expiring, defined })
 }
 
 /// The letters of a pipeline that are too old soon, as far as their causes are not resolved, or came back: causes are gone through,

@@ -1,7 +1,7 @@
 //! Breakers, and what was said of their targets. Rows exist only for targets that gave trouble.
 
 use async_trait::async_trait;
-use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow, BreakerState, Gates, NextBreaker, Said};
+use redrive_core::breakers::{Breaker, BreakerChange, BreakerRow, BreakerState, BreakerView, Gates, NextBreaker, Said};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -11,7 +11,7 @@ use super::activity;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{BreakerStore, BreakerView, BreakersOf, Topic, TurnBreaker};
+use crate::contract::{BreakerStore, BreakersOf, Topic, TurnBreaker};
 use crate::error::Result;
 
 /// At most so much of what was said of a target is answered at once.

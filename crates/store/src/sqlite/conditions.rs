@@ -4,11 +4,12 @@ use std::fmt;
 
 use redrive_core::dead::LetterSort;
 use redrive_core::ids::JobId;
+use redrive_core::tokens::PipelinePattern;
 use rusqlite::types::Value;
 use rusqlite::{ParamsFromIter, params_from_iter};
 
 use super::fault::Fault;
-use crate::lists::like;
+use crate::lists::{like, within};
 
 /// Conditions that must all hold.
 #[derive(Default)]
@@ -111,6 +112,22 @@ impl Conditions {
         }
         let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
         self.clauses.push(format!("{column} IN ({})", numbers.join(", ")));
+    }
+
+    /// The column has the name of a pipeline that one of the patterns means; no patterns mean any.
+    pub(super) fn within(&mut self, column: &str, patterns: &[PipelinePattern]) {
+        if !patterns.is_empty() {
+            let clause = within(column, patterns, |value| self.bind(value));
+            self.clauses.push(clause);
+        }
+    }
+
+    /// Each of the names that the column lists is one of a pipeline that one of the patterns means; no patterns mean any.
+    pub(super) fn each_within(&mut self, column: &str, patterns: &[PipelinePattern]) {
+        if !patterns.is_empty() {
+            let clause = within("named.value", patterns, |value| self.bind(value));
+            self.clauses.push(format!("NOT EXISTS (SELECT 1 FROM json_each({column}) named WHERE NOT {clause})"));
+        }
     }
 
     /// A condition without a value.

@@ -7,6 +7,7 @@ use redrive_core::counts::{Delta, Event};
 use redrive_core::dead::DeadLetter;
 use redrive_core::dead::import::Arrival;
 use redrive_core::ids::JobId;
+use redrive_core::jobs::json_bytes;
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -21,7 +22,7 @@ use super::fault::Fault;
 use super::rows::{self, DEAD_COLUMNS, RowResult};
 use super::{cause_keys, dead_imports, job_cancels, leader, payloads};
 use crate::contract::{
-    DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page, SearchDead, SearchedDead,
+    DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, Page, Room, SearchDead, SearchedDead,
 };
 use crate::error::Result;
 use crate::lists;
@@ -106,18 +107,26 @@ pub(super) fn list(conn: &Connection, params: &ListDead) -> Result<Page<DeadLett
         );
         let mut select = conn.prepare_cached(&sql)?;
         let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
-        found.extend(rows.collect::<RowResult<Vec<_>>>()?);
+        found.extend(Room::fill(rows, bytes)?);
     }
     lists::first_letters(&mut found, |(seq, letter)| (letter.died_at.as_millis(), *seq), (params.sort, limit));
     if params.with_failures {
+        let mut room = Room::default();
         for (_, letter) in &mut found {
             letter.failures = Some(rows::failures(conn, letter.id)?);
+            if !room.take(json_bytes(letter)) {
+                break;
+            }
         }
     }
-    let page = Page::cut(found, params.limit, |(seq, letter)| {
+    let page = Page::fit(found, params.limit, bytes, |(seq, letter)| {
         lists::letter_cursor((letter.died_at.as_millis(), *seq), params.sort)
     });
     Ok(Page { items: page.items.into_iter().map(|(_, letter)| letter).collect(), next: page.next })
+}
+
+fn bytes((_, letter): &(i64, DeadLetter)) -> u64 {
+    json_bytes(letter)
 }
 
 /// Looks through the next letters: which they are is found by an index, and only in those is the rest looked for.
@@ -144,15 +153,35 @@ fn search(conn: &Connection, params: &SearchDead) -> Result<SearchedDead, Fault>
     );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map(conditions.values(), |row| Ok((row.get::<_, i64>(0)?, rows::dead_letter(row)?)))?;
-    let found = rows.collect::<RowResult<Vec<_>>>()?;
+    let found = Room::fill(rows, bytes)?;
     Ok(lists::searched(found, &keys, (params.limit.max(1), look_at, params.sort)))
 }
 
-/// The conditions of a filter, on `dead d`, for each key of its cause apart: the letters of each are found in their order, so that a
+/// The conditions of a filter, on `dead d`, for each key of its cause or each pipeline apart: the letters of each are found in their order, so that a
 /// page need not be sorted out of all of them.
 pub(super) fn conditions_by_key(conn: &Connection, filter: &DeadFilter) -> Result<Vec<Conditions>, Fault> {
-    let Some(cause) = &filter.cause else { return Ok(vec![of_keys(filter, None)]) };
-    Ok(cause_keys::keys_of(conn, cause)?.iter().map(|key| of_keys(filter, Some(std::slice::from_ref(key)))).collect())
+    if let Some(cause) = &filter.cause {
+        let keys = cause_keys::keys_of(conn, cause)?;
+        return Ok(keys.iter().map(|key| of_keys(filter, Some(std::slice::from_ref(key)))).collect());
+    }
+    if filter.within.is_empty() || filter.pipeline.is_some() || is_narrow(filter) {
+        return Ok(vec![of_keys(filter, None)]);
+    }
+    let mut named = Conditions::default();
+    named.within("name", &filter.within);
+    let mut select = conn.prepare_cached(&format!("SELECT name FROM pipeline {named}"))?;
+    let names = select.query_map(named.values(), |row| rows::parsed(row, 0))?.collect::<RowResult<Vec<_>>>()?;
+    let of_pipeline = |name| DeadFilter { pipeline: Some(name), within: Vec::new(), ..filter.clone() };
+    Ok(names.into_iter().map(|name| of_keys(&of_pipeline(name), None)).collect())
+}
+
+/// Whether a filter finds fewer letters than a pipeline has, by an index of its own.
+const fn is_narrow(filter: &DeadFilter) -> bool {
+    filter.reason.is_some()
+        || filter.code.is_some()
+        || filter.target.is_some()
+        || filter.cause.is_some()
+        || filter.proxy.is_some()
 }
 
 /// The conditions of a filter, on `dead d`.
@@ -166,14 +195,10 @@ fn of_keys(filter: &DeadFilter, keys: Option<&[i64]>) -> Conditions {
     let mut conditions = Conditions::default();
     if let Some(name) = &filter.pipeline {
         // Any other filter finds fewer than a pipeline has: the `+` keeps its index out of the way.
-        let narrower = filter.reason.is_some()
-            || filter.code.is_some()
-            || filter.target.is_some()
-            || filter.cause.is_some()
-            || filter.proxy.is_some();
-        let column = if narrower { "+d.pipeline" } else { "d.pipeline" };
+        let column = if is_narrow(filter) { "+d.pipeline" } else { "d.pipeline" };
         conditions.equal_to_query(column, "SELECT id FROM pipeline WHERE name =", name.as_str().to_owned());
     }
+    conditions.within("(SELECT name FROM pipeline WHERE id = d.pipeline)", &filter.within);
     if let Some(keys) = keys {
         conditions.one_of_numbers("d.cause_key", keys);
     }

@@ -36,9 +36,9 @@ pub(super) fn import(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timest
         Arrival::FailedBesides(id) => add_to_history(batch, *id, letter, now)?,
         Arrival::Known(_) | Arrival::KeyTaken { .. } => {}
     }
-    if let Some(delta) = counts::of_arrival(&arrival, *way, letter.reason) {
+    if let Some((delta, at)) = counts::of_arrival(&arrival, *way, letter, now) {
         let pipeline = batch.pipeline(&letter.pipeline)?;
-        batch.count(pipeline, now, delta);
+        batch.count(pipeline, at, delta);
     }
     if *way == Way::Reported {
         count_report(batch, brought, &arrival, now)?;

@@ -137,18 +137,16 @@ fn foreign_log(path: &Path, found: &Metadata) -> Option<PathBuf> {
     (is_same_log && file != found.ino()).then_some(log)
 }
 
-/// Notes which log belongs to which file, both by their inodes, if the store has a folder for its workers.
+/// Notes which log belongs to which file, both by their inodes, in the folder of its workers.
 pub(super) fn note_log(path: &Path) -> io::Result<()> {
     let path = path.canonicalize()?;
     let folder = beside(&path, WORKERS);
-    if !folder.is_dir() {
-        return Ok(());
-    }
     let (file, log) = (std::fs::metadata(&path)?.ino(), std::fs::metadata(beside(&path, "-wal"))?.ino());
     let (text, place) = (format!("{file} {log}\n"), note(&path));
     if std::fs::read_to_string(&place).is_ok_and(|noted| noted == text) {
         return Ok(());
     }
+    std::fs::create_dir_all(&folder)?;
     let fresh = tempfile::NamedTempFile::new_in(folder)?;
     std::fs::write(fresh.path(), text)?;
     fresh.persist(place)?;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::counts::{Delta, Event};
 use redrive_core::ids::{JobId, JobRef, RoundName};
-use redrive_core::jobs::{JobView, NewJob};
+use redrive_core::jobs::{JobView, NewJob, json_bytes};
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE;
@@ -21,7 +21,7 @@ use super::retrying;
 use super::rows::{self, RowResult};
 use crate::contract::{
     CancelJobs, DiscardRecord, EnqueueJobs, EnqueuedJob, JobDetail, JobFilter, JobStore, LateSettlement, ListJobs,
-    ListRetrying, Page, RetryingJobs,
+    ListRetrying, Page, RetryingJobs, Room,
 };
 use crate::error::{Result, StoreError};
 
@@ -82,7 +82,7 @@ fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64
         None => 0,
     };
     let mut new = 0;
-    for job in &params.jobs {
+    for job in params.jobs.iter() {
         let known = match (found, &job.key) {
             (Some(pipeline), Some(key)) => key_owner(batch, pipeline, job.round.as_ref(), key)?.is_some(),
             _ => false,
@@ -289,7 +289,7 @@ impl Source {
         );
         let mut select = conn.prepare_cached(&sql)?;
         let rows = select.query_map(conditions.values(), |row| rows::job_view(row))?;
-        Ok(rows.collect::<RowResult<_>>()?)
+        Ok(Room::fill(rows, json_bytes)?)
     }
 
     /// Whether the source has no reason and code to filter by.
@@ -312,13 +312,14 @@ fn list(conn: &Connection, params: &ListJobs) -> Result<Page<JobView>, Fault> {
         jobs.extend(source.select(conn, &conditions(source, filter, before), params.limit.saturating_add(1))?);
     }
     jobs.sort_unstable_by_key(|job| std::cmp::Reverse(job.id));
-    Ok(Page::cut(jobs, params.limit, |job| job.id.to_string()))
+    Ok(Page::fit(jobs, params.limit, json_bytes, |job| job.id.to_string()))
 }
 
 fn conditions(source: &Source, filter: &JobFilter, before: Option<JobId>) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.less_than(source.id, before.map(|id| id.as_bytes().to_vec()));
     conditions.equal("p.name", filter.pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    conditions.within("p.name", &filter.within);
     if !source.lacks_reason() {
         conditions.equal("j.reason", filter.reason.map(|reason| reason.as_str().to_owned()));
         conditions.equal("j.code", filter.code.clone());

@@ -53,3 +53,18 @@ pub(super) fn refusal(path: &Path, why: &str) -> StoreError {
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_disk_names_the_log_that_has_a_part_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("redrive.db");
+        let log = std::fs::File::create(beside(&path, "-wal")).expect("made");
+        assert!(!full(&path).to_string().contains("-wal"));
+        log.set_len(3 * MIB).expect("lengthened");
+        assert!(full(&path).to_string().contains("redrive.db-wal has 3 MiB"));
+    }
+}

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::dead::KeptPayload;
-use redrive_core::ids::JobId;
+use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -69,6 +69,10 @@ impl PayloadStore for SqliteStore {
         .await
     }
 
+    async fn pipelines_with_payload(&self, hash: PayloadHash) -> Result<Vec<PipelineName>> {
+        self.read(move |conn| pipelines_with(conn, hash)).await
+    }
+
     async fn sweep_payloads(&self, params: SweepPayloads) -> Result<Vec<PayloadPlace>> {
         self.write(move |batch| {
             let swept = sweep(batch, &params)?;
@@ -105,6 +109,16 @@ impl PayloadStore for SqliteStore {
         })
         .await
     }
+}
+
+/// The pipelines whose jobs refer to a payload.
+pub(super) fn pipelines_with(conn: &Connection, hash: PayloadHash) -> Result<Vec<PipelineName>, Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT name FROM pipeline WHERE id IN (SELECT d.pipeline FROM payload_use u JOIN dead d ON d.id = u.job WHERE u.hash = ?1
+                                                UNION SELECT j.pipeline FROM payload_use u JOIN job j ON j.id = u.job WHERE u.hash = ?1)
+         ORDER BY name",
+    )?;
+    Ok(select.query_map([hash.as_bytes()], |row| rows::parsed(row, 0))?.collect::<RowResult<_>>()?)
 }
 
 fn touch(batch: &Batch<'_>, params: TouchPayload) -> Result<Option<PayloadPlace>, Fault> {

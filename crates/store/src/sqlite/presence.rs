@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redrive_core::ids::WorkerId;
 
-use super::identity::note_log;
 use super::view::beside;
 use crate::host;
 
@@ -53,9 +52,6 @@ impl Presence {
             return Ok(true);
         };
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        self.database.as_deref().map_or(Ok(()), note_log).unwrap_or_else(|error| {
-            tracing::debug!(%error, "the log of another file would not be noticed here");
-        });
         loop {
             let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
             let locked = match file.lock() {

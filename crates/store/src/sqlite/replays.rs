@@ -227,6 +227,7 @@ pub(super) fn get(conn: &Connection, id: ReplayId) -> Result<(i64, ReplayView), 
 fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fault> {
     let mut conditions = Conditions::default();
     conditions.less_than("r.id", lists::row(params.cursor.as_deref())?);
+    conditions.each_within("r.pipelines", &params.within);
     conditions.holds(if params.open_only { "r.finished_at IS NULL" } else { "r.forgotten = 0" });
     let limit = params.limit.saturating_add(1);
     let index = if params.open_only { "INDEXED BY replay_open" } else { "" };
@@ -241,7 +242,7 @@ fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fau
 pub(super) fn list_open(conn: &Connection, limit: u32) -> Result<Vec<ReplayView>, Fault> {
     match limit {
         0 => Ok(Vec::new()),
-        limit => Ok(list(conn, &ListReplays { open_only: true, limit, cursor: None })?.items),
+        limit => Ok(list(conn, &ListReplays { open_only: true, limit, cursor: None, within: Vec::new() })?.items),
     }
 }
 

@@ -77,6 +77,7 @@ pub(super) fn write(rounds: &Rounds, conn: &Connection) -> Result<(), Fault> {
 fn list(conn: &Connection, params: &ListRounds) -> Result<Vec<RoundView>, Fault> {
     let mut conditions = Conditions::default();
     conditions.equal("p.name", params.pipeline.as_ref().map(|name| name.as_str().to_owned()));
+    conditions.within("p.name", &params.within);
     let sql = format!(
         "SELECT p.name, r.name, r.begun_at, r.grown_at, r.accepted, r.queued, r.leased, r.done, r.dead, r.discarded,
                 r.forgotten_done + r.forgotten_discarded

@@ -10,7 +10,7 @@ use redrive_core::ids::{JobId, LeaseToken};
 use redrive_core::jobs::Lease;
 use redrive_core::payloads::PayloadHash;
 use redrive_core::replays::LetterState;
-use redrive_core::settlements::{Decision, Destination, Settlement};
+use redrive_core::settlements::{Decision, Destination, RULE_ACTOR, Settlement};
 use redrive_core::state::{JobState, Move};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -81,6 +81,7 @@ fn settle_one(batch: &mut Batch<'_>, settlement: &Settlement, params: &SettleJob
         Destination::Dead { gate, verdict } => {
             bury(batch, (seq, job, token), settlement, (*gate, verdict.as_deref()), params.now)?
         }
+        Destination::Discarded { why } => discard(batch, (seq, job, token), (decision, why), params.now)?,
     };
     for delta in decision.deltas() {
         batch.count(pipeline, params.now, delta);
@@ -146,6 +147,7 @@ pub(super) fn settled_by(conn: &Connection, lease: &Lease) -> Result<Option<JobS
         (JobState::Done, "SELECT 1 FROM done WHERE job = ?1 AND token = ?2"),
         (JobState::Dead, "SELECT 1 FROM dead WHERE id = ?1 AND token = ?2"),
         (JobState::Queued, "SELECT 1 FROM job WHERE id = ?1 AND token = ?2"),
+        (JobState::Discarded, "SELECT 1 FROM discarded WHERE job = ?1 AND token = ?2"),
     ] {
         if conn.prepare_cached(sql)?.exists(params![lease.job.as_bytes(), lease.token.as_bytes()])? {
             return Ok(Some(state));
@@ -235,6 +237,46 @@ fn complete(
         let ended = Ended { replay, job: *job, pipeline, state: LetterState::Recovered, keys: (cause_key, None) };
         replay_letters::note_end(batch, &ended, now)?;
     }
+    Ok(Moved { pipeline, target })
+}
+
+/// Discards a job as a rule says, with a record of why.
+fn discard(
+    batch: &mut Batch<'_>,
+    (seq, job, token): (i64, JobId, Option<LeaseToken>),
+    (decision, why): (&Decision, &str),
+    now: Timestamp,
+) -> Result<Moved, Fault> {
+    let (tally, failure) = (decision.tally, decision.failure.as_ref());
+    batch
+        .statement(
+            "INSERT INTO discarded (job, pipeline, key, target, was, reason, code, attempts, crashes, replays, accepted_at,
+                                    discarded_at, actor, why, number, round, origin, token)
+             SELECT id, pipeline, key, target, ?2, ?3, ?4, ?5, ?6, replays, accepted_at, ?7, ?8, ?9, seq, round, origin, ?10
+             FROM job WHERE seq = ?1",
+        )?
+        .execute(params![
+            seq,
+            JobState::Leased.as_str(),
+            failure.map(|failure| failure.reason.as_str()),
+            failure.and_then(|failure| failure.code.as_deref()),
+            tally.attempts,
+            tally.crashes,
+            now.as_millis(),
+            RULE_ACTOR,
+            why,
+            token.as_ref().map(LeaseToken::as_bytes)
+        ])?;
+    let mut delete = batch.statement("DELETE FROM job WHERE seq = ?1 RETURNING pipeline, target, replay, round")?;
+    let (pipeline, target, replay, round) = delete.query_row([seq], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get::<_, String>(3)?))
+    })?;
+    batch.shift((pipeline, &round), JobState::Leased, Move::Discard)?;
+    if let Some(replay) = replay {
+        let ended = Ended { replay, job, pipeline, state: LetterState::Gone, keys: (None, None) };
+        replay_letters::note_end(batch, &ended, now)?;
+    }
+    payloads::let_go(batch, job, None)?;
     Ok(Moved { pipeline, target })
 }
 

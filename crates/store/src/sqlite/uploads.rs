@@ -7,7 +7,8 @@ use rusqlite::{Connection, params};
 use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
-use super::rows::{self, RowResult};
+use super::payloads;
+use super::rows::RowResult;
 use crate::contract::{NoteUpload, Sha256, Upload, UploadStore};
 use crate::error::Result;
 
@@ -49,12 +50,8 @@ fn find(conn: &Connection, sha256: Sha256) -> Result<Option<Upload>, Fault> {
     let found = select.query_map([sha256], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let found: Vec<(String, [u8; 32], u64)> = found.collect::<RowResult<_>>()?;
     let Some(&(_, hash, size_bytes)) = found.first() else { return Ok(None) };
-    let mut select = conn.prepare_cached(
-        "SELECT name FROM pipeline WHERE id IN (SELECT d.pipeline FROM payload_use u JOIN dead d ON d.id = u.job WHERE u.hash = ?1
-                                                UNION SELECT j.pipeline FROM payload_use u JOIN job j ON j.id = u.job WHERE u.hash = ?1)
-         ORDER BY name",
-    )?;
-    let used_by = select.query_map([hash], |row| rows::parsed(row, 0))?.collect::<RowResult<_>>()?;
-    let brought_by = found.into_iter().map(|(who, ..)| who).collect();
-    Ok(Some(Upload { hash: PayloadHash::from_bytes(hash), size_bytes, brought_by, used_by }))
+    let hash = PayloadHash::from_bytes(hash);
+    let (brought_by, used_by) =
+        (found.into_iter().map(|(who, ..)| who).collect(), payloads::pipelines_with(conn, hash)?);
+    Ok(Some(Upload { hash, size_bytes, brought_by, used_by }))
 }

@@ -172,7 +172,6 @@ async fn changes_of_another_process_are_heard() {
     assert_eq!(next(&mut there).await, Topic::Workers.into());
 }
 
-/// Text may have what PostgreSQL cannot keep.
 /// The server refuses every other statement that ends jobs, for reasons that pass. What ends the transaction is reported, not
 /// that the other statements of the transaction fail then.
 #[tokio::test]
@@ -218,6 +217,7 @@ fn refuse_every_other(schema: &str, reason: &str) -> String {
     )
 }
 
+/// Text may have what PostgreSQL cannot keep.
 #[tokio::test]
 async fn zero_characters_are_kept_as_their_picture() {
     let store = open(&schema()).await;

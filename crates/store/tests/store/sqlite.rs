@@ -455,28 +455,32 @@ async fn lease_all_of(store: &Shared) -> usize {
     lease_all(store, 1_000, at(0)).await.jobs.len()
 }
 
-/// A file that is moved to where a store was finds the log of that store beside it.
+/// A file that is moved to where a store was finds the log of that store beside it, whether or not a worker ever used it.
 #[tokio::test]
 async fn log_of_another_store_is_refused() {
-    let (killed, folder) = fresh().await;
-    attach(&killed, 1).await;
-    enqueue(&killed, (1..=10).map(|n| job(n, plain())).collect()).await;
-    // As a kill leaves it: nobody copies the log into the file.
-    std::mem::forget(killed);
-    let path = folder.path().join("sub/redrive.db");
-    let other = folder.path().join("sub/other.db");
-    let store: Shared = Arc::new(SqliteStore::open(&other, Options::create()).expect("made"));
-    enqueue(&store, (21..=25).map(|n| job(n, plain())).collect()).await;
-    drop(store);
-    std::fs::rename(&other, &path).expect("moved");
-    let error = refusal(&path, Options::default());
-    assert!(error.contains("redrive.db-wal belongs to another file"), "{error}");
-    // The way out that was named is one.
-    for ending in ["-wal", "-shm"] {
-        let beside = |name: &str| folder.path().join(format!("sub/{name}{ending}"));
-        std::fs::rename(beside("redrive.db"), beside("moved.db")).expect("moved away");
+    for has_worker in [true, false] {
+        let (killed, folder) = fresh().await;
+        if has_worker {
+            attach(&killed, 1).await;
+        }
+        enqueue(&killed, (1..=10).map(|n| job(n, plain())).collect()).await;
+        // As a kill leaves it: nobody copies the log into the file.
+        std::mem::forget(killed);
+        let path = folder.path().join("sub/redrive.db");
+        let other = folder.path().join("sub/other.db");
+        let store: Shared = Arc::new(SqliteStore::open(&other, Options::create()).expect("made"));
+        enqueue(&store, (21..=25).map(|n| job(n, plain())).collect()).await;
+        drop(store);
+        std::fs::rename(&other, &path).expect("moved");
+        let error = refusal(&path, Options::default());
+        assert!(error.contains("redrive.db-wal belongs to another file"), "{error}");
+        // The way out that was named is one.
+        for ending in ["-wal", "-shm"] {
+            let beside = |name: &str| folder.path().join(format!("sub/{name}{ending}"));
+            std::fs::rename(beside("redrive.db"), beside("moved.db")).expect("moved away");
+        }
+        let store = open(folder.path());
+        assert_eq!(lease_all_of(&store).await, 5);
+        assert_sound(&store).await;
     }
-    let store = open(folder.path());
-    assert_eq!(lease_all_of(&store).await, 5);
-    assert_sound(&store).await;
 }

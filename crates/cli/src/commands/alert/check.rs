@@ -25,7 +25,7 @@ pub async fn run(setting: &Setting, args: AlertCheckArgs) -> Result<Exit> {
         }
         return Ok(exit(firing.is_empty()));
     }
-    let AlertList { mut alerts, sinks } = redrive.check_alerts(&watching).await?;
+    let AlertList { mut alerts, sinks, .. } = redrive.check_alerts(&watching).await?;
     // Who snoozed an alert does not want cron to mail it either.
     let now = redrive.now();
     alerts.retain(|view| view.needs_somebody(now));

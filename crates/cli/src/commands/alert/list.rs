@@ -16,12 +16,12 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
-    let list = redrive.list_alerts(&setting.watching(), args.all, args.state).await?;
+    let list = redrive.list_alerts(&setting.watched_by_server(), args.all, args.state).await?;
     if args.json {
         json::document(&list)?;
         return Ok(Exit::Ok);
     }
-    let AlertList { alerts, sinks } = list;
+    let AlertList { alerts, sinks, unwatched } = list;
     match alerts.is_empty() {
         true if args.state.is_some_and(|state| state != AlertStanding::Firing) => out!("no alert is like that")?,
         true => out!("nothing fires, as far as it was judged: `redrive alert check` judges now")?,
@@ -35,6 +35,10 @@ pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
         out!("")?;
         let rows: Vec<_> = sinks.iter().map(sink_row).collect();
         print_folded(&["~sink", "kind", "state", ">waiting", "~last told", "~next try", "error"], &rows)?;
+    }
+    if !unwatched.is_empty() {
+        let names: Vec<_> = unwatched.iter().map(|name| name.as_str()).collect();
+        out!("not watched from here: {}", names.join(", "))?;
     }
     Ok(Exit::Ok)
 }

@@ -3,8 +3,7 @@
 use std::io;
 
 use anyhow::Result;
-use redrive::contract::BreakerView;
-use redrive_core::breakers::{BreakerState, HeldBy};
+use redrive_core::breakers::{BreakerState, BreakerView, HeldBy};
 use redrive_core::time::Timestamp;
 
 use crate::args::BreakerListArgs;

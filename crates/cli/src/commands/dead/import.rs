@@ -41,6 +41,7 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
     };
     let foreign = args.pipeline.map(|pipeline| reading(setting, pipeline, (args.fields, args.keep_secrets)));
     let own_only = foreign.is_none();
+    let reading = (foreign, setting.input_limits());
     let mut said = 0;
     let note = |note: ImportNote| {
         said += 1;
@@ -51,14 +52,14 @@ pub async fn run(setting: &Setting, args: ImportArgs) -> Result<Exit> {
     let (imported, foretold) = match args.dry_run {
         true => {
             let foretold = match existing(setting).await? {
-                Some(redrive) => redrive.foretell_import((&place, file), foreign, note).await?,
-                None => foretell_import(None, (&place, file), foreign, SystemClock.now(), note).await?,
+                Some(redrive) => redrive.foretell_import((&place, file), reading, note).await?,
+                None => foretell_import(None, (&place, file), reading, SystemClock.now(), note).await?,
             };
             (foretold.imported, Some(foretold))
         }
         false => {
             let redrive = setting.desk_or_new().await?;
-            (redrive.import_dead_file((&place, file), foreign, &actor(), note).await?, None)
+            (redrive.import_dead_file((&place, file), reading, &actor(), note).await?, None)
         }
     };
     if said > BROKEN_SHOWN {

@@ -35,14 +35,14 @@ pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
     if args.json {
         json::document(&letter)?;
     } else if args.curl {
-        let Some(request) = requests(setting).of(&letter) else {
+        let Some(request) = requests(setting).last(&letter) else {
             bail!("what task {id} asked for is not known: its pipeline sends no request, and its input has no url");
         };
         out!("{}", curl(&request))?;
     } else if args.har {
         let bodies = redrive.logged_bodies(setting.vault_of(&redrive)?.as_ref(), &letter).await?;
-        let request = requests(setting).of(&letter);
-        json::document(&har(&letter, request.as_ref(), &bodies))?;
+        let mut requests = requests(setting);
+        json::document(&har(&letter, |failure| requests.of(&letter, Some(failure)), &bodies))?;
     } else {
         print(&letter)?;
     }

@@ -17,7 +17,9 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PageArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
-    let fetch = async |limit, cursor| redrive.list_replays(ListReplays { open_only: false, limit, cursor }).await;
+    let fetch = async |limit, cursor| {
+        redrive.list_replays(ListReplays { open_only: false, limit, cursor, within: Vec::new() }).await
+    };
     let now = redrive.now();
     filter::print(&args, fetch, |replays| print(replays, now)).await
 }

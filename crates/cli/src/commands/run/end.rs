@@ -53,7 +53,9 @@ pub struct RunEnd {
     pub without_result: u64,
     /// Jobs that died in this run.
     pub died: i64,
-    /// Of those: jobs that had waited too long for a target that stays away.
+    /// Jobs that rules discarded in this run.
+    pub discarded: u64,
+    /// Of the dead: jobs that had waited too long for a target that stays away.
     pub gave_up: u64,
     /// What died, by cause.
     pub of: Died,
@@ -89,6 +91,7 @@ impl RunEnd {
             done,
             without_result: 0,
             died,
+            discarded: own.discarded,
             gave_up: own.gave_up,
             of,
             by_others: ByOthers { done: (by_all.0 - done).max(0), died: (by_all.1 - died).max(0) },
@@ -171,6 +174,7 @@ impl RunEnd {
             "done": self.done,
             "without_result": self.without_result,
             "died": self.died,
+            "discarded": self.discarded,
             "died_share": self.died_share(),
             "by_others": {"done": self.by_others.done, "died": self.by_others.died},
             "causes": self.of.causes.iter().map(cause).collect::<Vec<_>>(),

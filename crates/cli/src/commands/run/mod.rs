@@ -13,7 +13,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use redrive::config::{KeptFor, with_vault};
+use redrive::config::{KeptFor, PipelineConfig, with_vault};
 use redrive::sink::ResultForm;
 use redrive::tasks::{Feed, WhenFull};
 use redrive::{CancellationToken, Pipeline};
@@ -44,6 +44,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     }
     let tasks = feed::open(&args.tasks)?;
     let redrive = setting.desk_to_work().await?;
+    say_pace(setting, &pipeline, !args.handler.command.is_empty());
     let naming = feed::naming(setting, &redrive, &name, &args.tasks, &tasks).await?;
     feed::check(&args.tasks, &tasks, &redrive, &naming)?;
     let before = Before::now(&redrive, &name).await?;
@@ -94,6 +95,14 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
         false => end.summarise(&redrive, args.fail_over).await?,
     }
     Ok(exit)
+}
+
+/// Says how many tasks and requests go at once.
+fn say_pace(setting: &Setting, pipeline: &Pipeline, is_command: bool) {
+    let config = setting.config.pipeline.get(pipeline.name()).filter(|_| !is_command);
+    let requests = config.and_then(PipelineConfig::per_target);
+    let requests = requests.map_or_else(String::new, |requests| format!(", requests to one target: {requests}"));
+    say!("{}: tasks at once: {}{requests}", pipeline.name(), pipeline.at_once());
 }
 
 /// Decides which file results go to. Standard output that leads elsewhere than to a terminal is as good as a file.

@@ -30,6 +30,9 @@ impl RunEnd {
         };
         say!("{} {}{without}  in {:.1} s", paint(GOOD, "done:"), self.done, self.took.as_secs_f64());
         self.say_dead(fail_over);
+        if self.discarded > 0 {
+            say!("{} {} by a rule", paint(DIM, "discarded:"), self.discarded);
+        }
         if self.gave_up > 0 {
             waiting::show_given_up(self.gave_up);
         }

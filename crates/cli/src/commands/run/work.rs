@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use redrive::config::units::Wait;
-use redrive::contract::BreakerView;
 use redrive::tasks::{Fed, Feed, Tasks};
 use redrive::worker::{Running, Until, WorkDone};
 use redrive::{CancellationToken, Pipeline, Waited};
 use redrive_client::Desk;
 use redrive_client::worker::AnyWorker;
-use redrive_core::breakers::BreakerState;
+use redrive_core::breakers::{BreakerState, BreakerView};
 use redrive_core::ids::PipelineName;
 use redrive_core::retrying::RetryingView;
 

@@ -28,7 +28,7 @@ pub type Alerts = BTreeMap<AlertKey, Alert>;
 pub fn judge(rules: &RuleBook, facts: &Facts, before: &Alerts, now: Timestamp) -> Vec<Alert> {
     let looking = Looking { rules, facts, before, now };
     let mut seen = Vec::new();
-    for (name, pipeline) in facts.pipelines.iter().filter(|(name, _)| rules.judges(name)) {
+    for (name, pipeline) in facts.pipelines.iter().filter(|(name, _)| looking.is_judged(Some(name))) {
         seen.extend(rates::rate(&looking, name, pipeline));
         seen.extend(rates::jump(&looking, name, pipeline));
         seen.extend(waiting::stalled(&looking, name, pipeline));
@@ -78,7 +78,8 @@ impl Looking<'_> {
     }
 
     fn verdict_of_absent(&self, alert: &Alert) -> Verdict {
-        if !self.is_watched(alert) {
+        let rules = alert.pipeline.as_ref().map_or(&self.rules.all, |pipeline| self.rules.of(pipeline));
+        if !rules.watch(alert.condition) {
             return Verdict::Clear("it is no longer watched".to_owned());
         }
         match alert.condition {
@@ -94,23 +95,7 @@ impl Looking<'_> {
 
     /// Whether alerts of a pipeline, or of none, are judged here.
     fn is_judged(&self, pipeline: Option<&PipelineName>) -> bool {
-        pipeline.is_none_or(|pipeline| self.rules.judges(pipeline))
-    }
-
-    /// Whether the rules still have the condition of an alert.
-    fn is_watched(&self, alert: &Alert) -> bool {
-        let rules = alert.pipeline.as_ref().map_or(&self.rules.all, |pipeline| self.rules.of(pipeline));
-        match alert.condition {
-            Condition::Rate => rules.rate.is_some(),
-            Condition::Jump => rules.jump.is_some(),
-            Condition::Cause => rules.cause_letters.is_some(),
-            Condition::Breaker => rules.breaker.is_some(),
-            Condition::Replay => rules.replay,
-            Condition::Stalled => rules.stalled.is_some(),
-            Condition::Coverage => rules.coverage.is_some(),
-            Condition::Expiry => rules.expiry.is_some(),
-            Condition::Disk => rules.disk.is_some(),
-        }
+        pipeline.is_none_or(|pipeline| self.rules.judges(pipeline) || self.facts.undefined.contains(pipeline))
     }
 }
 

@@ -40,7 +40,7 @@ impl Recorded {
         let pipeline = PipelineFacts {
             minutes: recent.map(|(minute, share)| (at(*minute), *share)).collect(),
             hours: hours.into_iter().map(|(hour, share)| (at(hour * 60), share)).collect(),
-            ended_at: Some(at(now)),
+            ended_at: self.minutes.iter().rev().find(|(_, share)| share.whole > 0).map(|(minute, _)| at(*minute)),
             ..PipelineFacts::default()
         };
         Facts { pipelines: [(name(), pipeline)].into(), ..Facts::default() }
@@ -97,11 +97,70 @@ fn a_jump_from_a_thousandth_to_fifteen_per_cent_fires_within_one_window_and_is_o
 
 #[test]
 fn three_stray_time_outs_do_not_fire() {
-    for ended in [1, 5, 100] {
+    for ended in [5, 100] {
         let mut recorded = Recorded::default();
         recorded.go(600, |minute| u64::from([200, 203, 207].contains(&minute)), ended);
         assert_eq!(recorded.told, [], "of {ended} jobs a minute");
     }
+}
+
+/// With a window of a minute, judged at any second of the next one.
+#[test]
+fn a_window_of_a_minute_sees_the_last_full_minute() {
+    for second in 0..60 {
+        let mut recorded = Recorded { minutes: vec![(0, Share::new(50, 100))], ..Recorded::default() };
+        (recorded.rules.all.window, recorded.rules.all.long_window) = (Duration::from_secs(60), None);
+        let alerts = judge(&recorded.rules, &recorded.facts(1), &Alerts::new(), at(1) + Duration::from_secs(second));
+        assert_eq!(alerts.len(), 1, "at second {second}");
+        let later = judge(&recorded.rules, &recorded.facts(2), &Alerts::new(), at(2) + Duration::from_secs(second));
+        assert_eq!(later, [], "it is in the window no more");
+    }
+}
+
+#[test]
+fn a_rate_fires_above_its_threshold_and_not_at_it() {
+    for (rate, died, ended, fires) in
+        [(0.005, 5, 1_000, false), (0.005, 6, 1_000, true), (0.005, 4, 20, false), (0.7 / 100.0, 7, 1_000, false)]
+    {
+        let mut recorded = Recorded::default();
+        (recorded.rules.all.rate, recorded.rules.all.long_window) = (Some(rate), None);
+        recorded.go(1, |_| died, ended);
+        assert_eq!(!recorded.told.is_empty(), fires, "{died} of {ended} above {rate}");
+    }
+}
+
+/// 300 jobs a day, of which one in a hundred dies, are too few for any quarter of an hour.
+#[test]
+fn a_slow_loss_fires_by_the_long_window_once_and_is_over_a_day_after_it() {
+    let mut recorded = Recorded::default();
+    for job in 0..1_500 {
+        let died = matches!(job, 99 | 400..900) && job % 100 == 99;
+        recorded.minutes.push((job * 5, Share::new(died.into(), 1)));
+        let facts = recorded.facts(job * 5);
+        recorded.judge(&facts, job * 5);
+    }
+    let told = recorded.of(Condition::Rate);
+    let [(fired, "fired"), (over, "over")] = told[..] else { panic!("{told:?}") };
+    assert_eq!(fired / 5, 699, "with the third that died within a day");
+    assert!((900..900 + 300).contains(&(over / 5)), "{over}");
+}
+
+/// What the window saw and told is over with it, and the long window does not tell it again.
+#[test]
+fn the_long_window_does_not_tell_again_what_is_over() {
+    let mut recorded = Recorded::default();
+    recorded.go(20, |_| 5, 10);
+    recorded.go(600, |_| 0, 10);
+    let told = recorded.of(Condition::Rate);
+    assert!(matches!(told[..], [(0, "fired"), (20..=36, "over")]), "{told:?}");
+    let fires = |long_window| {
+        let mut recorded = Recorded::default();
+        recorded.rules.all.long_window = long_window;
+        recorded.go(1, |_| 3, 300);
+        recorded.told
+    };
+    assert_eq!(fires(Some(Duration::from_secs(86_400))), [(0, Condition::Rate, "fired")], "3 of 300");
+    assert_eq!(fires(None), [], "switched off");
 }
 
 #[test]
@@ -119,10 +178,32 @@ fn five_of_many_do_not_fire_and_five_of_few_do() {
 fn silence_is_no_sign_that_it_is_over() {
     let mut recorded = Recorded::default();
     recorded.go(20, |_| 5, 10);
-    recorded.go(120, |_| 0, 0);
-    assert_eq!(recorded.of(Condition::Rate), [(0, "fired")]);
-    recorded.go(10, |_| 0, 10);
+    let key = AlertKey::new(Condition::Rate, Some(&name()), None);
+    let summary = |recorded: &Recorded| recorded.alerts[&key].finding.summary.clone();
+    for said in ["22:19 UTC", "2023-11-14 22:19 UTC"] {
+        recorded.go(60, |_| 0, 0);
+        assert_eq!(recorded.of(Condition::Rate), [(0, "fired")]);
+        let said = format!("); nothing has finished since {said}");
+        assert!(summary(&recorded).ends_with(&said), "{}", summary(&recorded));
+    }
+    recorded.go(1, |_| 1, 2);
+    assert!(!summary(&recorded).contains("nothing has finished"), "{}", summary(&recorded));
+    recorded.go(20, |_| 0, 10);
     assert_eq!(recorded.of(Condition::Rate).last().map(|(_, what)| *what), Some("over"));
+}
+
+/// What no file defines is judged by whoever judges, by the rules of all; what another file has is left to that.
+#[test]
+fn a_pipeline_that_no_file_has_is_judged_by_every_file() {
+    let fires = |undefined: bool| {
+        let mut recorded = Recorded { minutes: vec![(0, Share::new(50, 100))], ..Recorded::default() };
+        recorded.rules.judged = Some(BTreeSet::new());
+        let mut facts = recorded.facts(0);
+        facts.undefined.extend(undefined.then(name));
+        let alerts = judge(&recorded.rules, &facts, &Alerts::new(), at(0));
+        alerts.iter().map(|alert| alert.condition).collect::<Vec<_>>()
+    };
+    assert_eq!((fires(true), fires(false)), (vec![Condition::Rate], vec![]));
 }
 
 /// Ten jobs an hour: each night on which half of them die is told.

@@ -125,8 +125,12 @@ impl SinkDefinition {
 impl Sink {
     /// A sink. One that cannot be made as it is defined is one that fails, and says why: jobs go on meanwhile.
     pub fn new(name: &str, definition: SinkDefinition, timeout: Duration) -> Self {
+        Self::hiding(name, definition, timeout, Secrets::default())
+    }
+
+    /// The same, with values that must not get out of what is said about it, besides those that can be told by where they stand.
+    pub fn hiding(name: &str, definition: SinkDefinition, timeout: Duration, mut secrets: Secrets) -> Self {
         let kind = definition.kind();
-        let mut secrets = Secrets::default();
         let web = |url: &str, headers: &[(String, String)], shape, secrets: &mut Secrets| {
             Webhook::new(url, headers, shape, secrets).map(Way::Webhook)
         };
@@ -188,7 +192,7 @@ impl Sink {
         let link = link.as_deref();
         let sending = async {
             match &self.inner.way {
-                Way::Webhook(webhook) => webhook.send(notice, link).await,
+                Way::Webhook(webhook) => webhook.send(notice, link, &self.inner.secrets).await,
                 Way::Command(command) => Ok(command.send(notice, link).await?),
                 Way::Log => {
                     log(notice, link);

@@ -39,7 +39,7 @@ impl Webhook {
         secrets: &mut Secrets,
     ) -> Result<Self, String> {
         secrets.add_value(url);
-        headers.iter().for_each(|(_, value)| secrets.add_value(value));
+        headers.iter().for_each(|(_, value)| secrets.add_credentials(value));
         let url = Url::parse(url).map_err(|error| format!("its url is not one: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err("its url is not one of http or https".to_owned());
@@ -63,7 +63,7 @@ impl Webhook {
         Ok(self.client.get_or_init(|| client))
     }
 
-    pub(super) async fn send(&self, notice: &Notice, link: Option<&str>) -> Result<(), Refusal> {
+    pub(super) async fn send(&self, notice: &Notice, link: Option<&str>, secrets: &Secrets) -> Result<(), Refusal> {
         let request = self
             .client()?
             .post(self.url.clone())
@@ -78,7 +78,7 @@ impl Webhook {
             code => {
                 let asked = answer.headers().get(RETRY_AFTER).and_then(|header| header.to_str().ok());
                 let retry_after = asked.and_then(|text| retry_after(text, SystemClock.now()));
-                let said = tokio::time::timeout(SAID_WITHIN, said(answer)).await.ok().flatten();
+                let said = tokio::time::timeout(SAID_WITHIN, said(answer, secrets)).await.ok().flatten();
                 let said = said.map(|said| format!(": {said}")).unwrap_or_default();
                 Err(Refusal { why: format!("it answered with HTTP {code}{said}"), retry_after })
             }
@@ -86,15 +86,15 @@ impl Webhook {
     }
 }
 
-/// The first line of what an answer says, unless it is a page.
-async fn said(mut answer: Response) -> Option<String> {
+/// The first line of what an answer says, unless it is a page. Secrets are masked before it is cut: half of one would not be found.
+async fn said(mut answer: Response, secrets: &Secrets) -> Option<String> {
     let mut bytes = Vec::new();
     while bytes.len() < SAID_BYTES_MAX
         && let Ok(Some(piece)) = answer.chunk().await
     {
         bytes.extend_from_slice(&piece[..piece.len().min(SAID_BYTES_MAX - bytes.len())]);
     }
-    let text = String::from_utf8_lossy(&bytes);
+    let text = secrets.mask(&String::from_utf8_lossy(&bytes));
     let line = text.trim().lines().next().filter(|line| !line.starts_with('<'))?;
     Some(line.chars().take(SAID_CHARS_MAX).collect())
 }

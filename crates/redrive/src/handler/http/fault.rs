@@ -14,6 +14,9 @@ use super::resolver::NotAllowed;
 use super::validate::Violation;
 use crate::clock::{Clock, SystemClock};
 
+/// The stage at which the head of an answer has come, and its body is read.
+pub(super) const READ_STAGE: &str = "read";
+
 /// A failure of a stage.
 pub(crate) fn report(reason: Reason, code: &str, message: String, stage: &str) -> FailureReport {
     FailureReport { stage: Some(stage.to_owned()), ..FailureReport::new(reason, message).with_code(code) }
@@ -53,7 +56,7 @@ pub(crate) fn of_request(error: &reqwest::Error, stage: &str) -> FailureReport {
         (Reason::Timeout, "timeout")
     } else if says(&["dns error", "failed to lookup address", "name or service not known"]) {
         (Reason::Dns, "dns")
-    } else if says(&["certificate", "tls", "ssl", "handshake"]) {
+    } else if stage != READ_STAGE && says(&["certificate", "tls", "ssl", "handshake"]) {
         (Reason::Tls, "tls")
     } else if error.is_builder() {
         (Reason::RejectedInput, "bad_request")
@@ -61,7 +64,7 @@ pub(crate) fn of_request(error: &reqwest::Error, stage: &str) -> FailureReport {
         (Reason::Network, "connection_refused")
     } else if says(&["reset", "broken pipe"]) {
         (Reason::Network, "connection_reset")
-    } else if says(&["incomplete", "unexpected eof", "before message completed", "end of file"]) {
+    } else if says(&["incomplete", "unexpected eof", "before message completed", "end of file", "close_notify"]) {
         (Reason::Network, "broken_off")
     } else if error.is_decode() || says(&["invalid gzip", "invalid deflate", "corrupt", "decompress", "invalid brotli"])
     {
@@ -70,6 +73,12 @@ pub(crate) fn of_request(error: &reqwest::Error, stage: &str) -> FailureReport {
         (Reason::Network, "network")
     };
     report(reason, code, text, stage)
+}
+
+/// Returns whether the connection cut a body short: bytes that were promised did not come, or what came cannot be unpacked.
+pub(super) fn is_cut_short(report: &FailureReport) -> bool {
+    report.stage.as_deref() == Some(READ_STAGE)
+        && (report.reason == Some(Reason::Network) || report.code.as_deref() == Some("bad_encoding"))
 }
 
 /// An answer whose status says that it is not what was asked for. The rules find its reason.

@@ -94,7 +94,10 @@ pub(crate) async fn fetch(
             Ok(chunk) => chunk,
             Err(error) => {
                 answer.elapsed = begun.elapsed();
-                let report = FailureReport { http_status: Some(status.as_u16()), ..fault::of_request(&error, "read") };
+                let report = FailureReport {
+                    http_status: Some(status.as_u16()),
+                    ..fault::of_request(&error, fault::READ_STAGE)
+                };
                 return Err(broken_off(&answer, report, transport, job).await);
             }
         };
@@ -171,7 +174,7 @@ where
     let message = format!("the body is longer than {} bytes", transport.body_bytes_max);
     let report = FailureReport {
         http_status: Some(answer.status.as_u16()),
-        ..fault::report(Reason::MalformedPayload, "body_too_large", message, "read")
+        ..fault::report(Reason::MalformedPayload, "body_too_large", message, fault::READ_STAGE)
     };
     if !job.evidence.is_wanted(true) {
         return report.into();

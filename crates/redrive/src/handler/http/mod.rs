@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use redrive_core::egress::Egress;
-use redrive_core::failures::{FailureReport, Reason};
+use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::proxies::ProxyPolicy;
 use redrive_core::rules::Pattern;
 use redrive_core::secrets::{SecretHosts, Secrets};
@@ -136,7 +136,12 @@ impl Http {
             None => {
                 let request = inner.line.fill(&inner.config.request, &job.input, job)?;
                 let target = job.target.clone().unwrap_or_else(|| request.host());
-                inner.line.ask(inner.line.way(job), request, &target, job).await?
+                match inner.line.ask(inner.line.way(job), request, &target, job).await {
+                    Err(HandlerError::Failed(report)) if fault::is_cut_short(&report) => {
+                        return Err(cut_short(*report, job).await?.into());
+                    }
+                    other => other?,
+                }
             }
         };
         let answer = Arc::new(answer);
@@ -155,6 +160,14 @@ impl Http {
         }
         Ok(read?)
     }
+}
+
+/// Gives a job whose answer was cut short one retry in each run: what is cut twice at the same place is served so.
+async fn cut_short(report: FailureReport, job: &Job) -> Result<FailureReport, HandlerError> {
+    let cut = json!({ "cut_in_replay": job.replays });
+    let disposition = if job.progress.value() == Some(&cut) { Disposition::Dead } else { Disposition::Retry };
+    job.progress.note(Some(cut)).await?;
+    Ok(FailureReport { disposition: Some(disposition), ..report })
 }
 
 /// What came of reading an answer.
@@ -262,7 +275,7 @@ impl Handler for Http {
         Some(self.0.line.secrets())
     }
 
-    fn request(&self, input: &Input) -> Option<HttpRequest> {
+    fn request(&self, input: &Input, _task: Option<&str>) -> Option<HttpRequest> {
         Some(self.0.config.request.fill(input).ok()?.masked(self.0.line.secrets()))
     }
 

@@ -292,7 +292,11 @@ impl Handler for SubmitPoll {
         Some(self.line.secrets())
     }
 
-    fn request(&self, input: &Input) -> Option<HttpRequest> {
-        Some(self.config.submit.fill(input).ok()?.masked(self.line.secrets()))
+    fn request(&self, input: &Input, task: Option<&str>) -> Option<HttpRequest> {
+        let filled = match task {
+            Some(task) => self.config.poll.fill(&with_task(input, task)),
+            None => self.config.submit.fill(input),
+        };
+        Some(filled.ok()?.masked(self.line.secrets()))
     }
 }

@@ -35,6 +35,16 @@ pub(super) async fn serve(mut socket: impl Socket, counts: &Counts) -> io::Resul
             head(socket, 200, &[HTML, ("Content-Length", "1000")]).await?;
             socket.write_all(b"<html>brok").await?;
         }
+        "/short-without-notice" => {
+            head(socket, 200, &[HTML, ("Content-Length", "1000")]).await?;
+            socket.write_all(b"<html>brok").await?;
+            return socket.flush().await;
+        }
+        "/short-once" if visit > 1 => respond(socket, 200, &[HTML], bodies::PAGE).await?,
+        "/short-once" | "/short-chunked" => {
+            head(socket, 200, &[HTML, ("Transfer-Encoding", "chunked")]).await?;
+            chunk(socket, b"<html>brok").await?;
+        }
         "/endless" => endless(socket).await?,
         "/echo" => respond(socket, 200, &[JSON], request.as_json().to_string()).await?,
         "/loop" => redirect(socket, "/loop").await?,

@@ -43,7 +43,11 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
     };
     let (command, filled) = (format!("redrive alert snooze {}", quoted(key)), " --until 2h".to_owned());
     let (action, yes, back) = ("/alerts/change", "Snooze", "/alerts");
-    let question = Question { title, effect, action, fields, yes, command, filled, back };
+    let about = html! {
+        li { "alert " code { (key) } }
+        @if let Some(pipeline) = &view.alert.pipeline { li { "pipeline " (pipeline) } }
+    };
+    let question = Question { title, about, effect, action, fields, yes, command, filled, back };
     let body = confirm::page(&visitor, &question);
     let page = Page { place: Place::Alerts, title, pipeline: view.alert.pipeline.as_ref(), body };
     shell::show(&app, &visitor, page).await

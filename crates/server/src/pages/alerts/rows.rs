@@ -54,7 +54,13 @@ fn row(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
                 }
                 span.fact {
                     "At " (instant(alert.seen_at, now)) ": "
-                    @match equation(alert) { Some(sum) => (sum), None => (text(&alert.finding.summary)) }
+                    @match equation(alert) {
+                        Some(sum) => {
+                            (sum)
+                            @if let Some(at) = alert.finding.nothing_since() { "; nothing has finished since " (instant(at, now)) }
+                        }
+                        None => (text(&alert.finding.summary)),
+                    }
                 }
                 @if let Some(over) = alert.over_at {
                     span.fact {

@@ -7,15 +7,20 @@ use redrive_core::alerts::{Condition, Rules};
 use super::super::parts::{column, columns, section_head};
 use super::super::problem::Problem;
 use super::super::visitor::Visitor;
+use super::is_judged;
 use crate::app::App;
 use crate::look::figures::{count, percent};
 
 /// Rules about shares that are shown, those first that would have fired most often.
 const SHOWN: usize = 50;
 
+const NONE: &str = "none";
+
 pub async fn section(app: &App, visitor: &Visitor) -> Result<Markup, Problem> {
-    let watching = app.setting().watching();
+    let watching = app.setting().watched_by_server();
     let book = watching.rules();
+    let mut unwatched = app.redrive().unwatched(&watching).await?;
+    unwatched.retain(|name| visitor.caller.covers(name));
     let mut past = app.redrive().past_rules(&watching).await?;
     past.retain(|rule| visitor.caller.covers(&rule.pipeline));
     past.sort_by_key(|rule| std::cmp::Reverse(rule.times));
@@ -53,6 +58,16 @@ pub async fn section(app: &App, visitor: &Visitor) -> Result<Markup, Problem> {
                 @if others(rules) != others(&book.all) {
                     p.fact { (pipeline) " has its own: " (others(rules)) "." }
                 }
+                @if off(rules) != off(&book.all) { p.fact { "Not watched of " (pipeline) ": " (off(rules)) "." } }
+            }
+            @if off(&book.all) != NONE { p.fact { "Not watched: " (off(&book.all)) "." } }
+            @if !unwatched.is_empty() {
+                p.fact {
+                    "Pipelines that are not watched from here: "
+                    @for (n, name) in unwatched.iter().enumerate() { @if n > 0 { ", " } (name) }
+                    @if is_judged(app) { ". Other files define them, and may have rules of their own." }
+                    @else { ". This server's redrive.toml has no [alerts]." }
+                }
             }
         }
     })
@@ -65,7 +80,11 @@ fn threshold(rules: &Rules, condition: Condition) -> String {
         Condition::Jump => {
             format!("{} times the usual share of tasks that die {window}", rules.jump.unwrap_or_default())
         }
-        _ => format!("{} of tasks die {window}", percent(rules.rate.unwrap_or_default())),
+        _ => {
+            let long =
+                rules.long_window.map(|long| format!(", or in {}, at least {}", span(long), rules.long_died_min));
+            format!("{} of tasks die {window}{}", percent(rules.rate.unwrap_or_default()), long.unwrap_or_default())
+        }
     }
 }
 
@@ -81,5 +100,11 @@ fn others(rules: &Rules) -> String {
         rules.disk.map(|free| format!("less than {} free on disk", size(free))),
     ];
     let said: Vec<String> = said.into_iter().flatten().collect();
-    if said.is_empty() { "none".to_owned() } else { said.join(", ") }
+    if said.is_empty() { NONE.to_owned() } else { said.join(", ") }
+}
+
+/// The conditions that are switched off.
+fn off(rules: &Rules) -> String {
+    let off: Vec<_> = Condition::ALL.iter().filter(|condition| !rules.watch(**condition)).map(|c| c.as_str()).collect();
+    if off.is_empty() { NONE.to_owned() } else { off.join(", ") }
 }

@@ -5,7 +5,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use redrive::breakers::LetGo;
 use redrive::config::Explained;
-use redrive::contract::BreakerView;
+use redrive_core::breakers::BreakerView;
 
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Fields, own_path};
@@ -63,7 +63,7 @@ async fn hold(app: &App, visitor: &Visitor, query: &Fields, held: Option<&Breake
         (entry_as("why", "Why, for who wonders", "", false, Some("--why")))
     };
     let (title, yes) = (format!("Hold {target}?"), format!("Hold {target}"));
-    show(app, visitor, query, ("hold", &title, &yes), (effect, fields)).await
+    show(app, visitor, query, ("hold", &title, &yes), (waiting, effect, fields)).await
 }
 
 async fn close(
@@ -90,7 +90,8 @@ async fn close(
     };
     let fields = html! { input type="hidden" name="expected" value=(going.most()); };
     let title = format!("Close the breaker of {target}?");
-    show(app, visitor, query, ("close", &title, &yes), (effect, fields)).await
+    let waiting = held.map_or(0, |view| view.held);
+    show(app, visitor, query, ("close", &title, &yes), (waiting, effect, fields)).await
 }
 
 /// What happens when a breaker is closed: how many go, how fast.
@@ -127,7 +128,7 @@ async fn show(
     visitor: &Visitor,
     query: &Fields,
     (verb, title, yes): (&str, &str, &str),
-    (effect, more): (Markup, Markup),
+    (waiting, effect, more): (u64, Markup, Markup),
 ) -> Result<Response, Problem> {
     let (target, pipeline) = (query.one("target").unwrap_or_default(), query.one("pipeline").unwrap_or_default());
     let back = own_path(query.one("back").unwrap_or("/"));
@@ -140,7 +141,8 @@ async fn show(
     };
     let command = format!("redrive breaker {verb} {} --pipeline {}", quoted(target), quoted(pipeline));
     let (action, filled) = ("/breakers/turn", String::new());
-    let question = Question { title, effect, action, fields, yes, command, filled, back };
+    let about = html! { li { "target " (target) } li { "pipeline " (pipeline) } li { (tasks_of(waiting)) " held" } };
+    let question = Question { title, about, effect, action, fields, yes, command, filled, back };
     let body = confirm::page(visitor, &question);
     shell::show(app, visitor, Page { place: Place::Overview, title, pipeline: None, body }).await
 }

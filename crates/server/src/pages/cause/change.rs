@@ -3,10 +3,12 @@
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use redrive::causes::CausesAsked;
 use redrive::contract::{CauseDetail, CauseView};
 use redrive_core::causes::CauseId;
 use serde_json::{Value, json};
 
+use super::super::about;
 use super::super::acts::filled;
 use super::super::causes::did::{one, told_at};
 use super::super::causes::{mute_fields, per_hour};
@@ -20,6 +22,10 @@ use crate::app::App;
 use crate::asked::Named;
 use crate::error::ApiError;
 use crate::look::figures::counted;
+use crate::look::foreign::cut;
+
+/// The most causes that are offered to merge one into.
+const OTHERS_MAX: u32 = 100;
 
 /// Asks for what a change needs to know.
 pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<CauseId>) -> Result<Response, Problem> {
@@ -34,11 +40,13 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
         ("split", Some(key)) => of_key(&detail, key)?,
         _ => question(verb, cause, known)?,
     };
+    let others = if verb == "merge" { others(&app, cause).await? } else { Markup::default() };
     let (action, back) = (format!("/causes/{}/change", cause.id), format!("/causes/{}", cause.id));
     let fields = html! {
         input type="hidden" name="verb" value=(verb);
         input type="hidden" name="version" value=(version);
         (fields)
+        (others)
     };
     let split_key = query.one("of").filter(|_| verb == "split").map(|key| format!(" --key {}", quoted(key)));
     let command =
@@ -53,10 +61,25 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
         ("split", _) => format!(" --target {}", quoted(known)),
         _ => String::new(),
     };
-    let question = Question { title, effect, action: &action, fields, yes, command, filled, back: &back };
+    let about = about::of_cause(cause);
+    let question = Question { title, about, effect, action: &action, fields, yes, command, filled, back: &back };
     let body = confirm::page(&visitor, &question);
     let page = Page { place: Place::Causes, title, pipeline: Some(&cause.pipeline), body };
     shell::show(&app, &visitor, page).await
+}
+
+/// The other causes of the same pipeline, for who types the id of one: into no other it can be merged.
+async fn others(app: &App, cause: &CauseView) -> Result<Markup, Problem> {
+    let asked =
+        CausesAsked { pipeline: Some(cause.pipeline.clone()), all: true, limit: OTHERS_MAX, ..CausesAsked::default() };
+    let (others, _) = app.redrive().list_causes_of(|name| *name == cause.pipeline, asked, false).await?;
+    Ok(html! {
+        datalist #causes-of {
+            @for other in others.iter().filter(|other| other.id != cause.id) {
+                option value=(other.id) { (cut(&other.title, 120)) ", " (counted(other.dead as i64, "letter", "letters")) }
+            }
+        }
+    })
 }
 
 /// What is asked; `known` is what was said before of the other cause, or the target.
@@ -83,7 +106,12 @@ fn question(
             "Merge this cause into another?",
             "Merge",
             html! { (counted(cause.dead as i64, "letter", "letters")) " of “" (title) "”, and those to come, belong to the other cause from then on. On its page they can be split off again." },
-            entry_as("into", "Into which: its id", known, true, Some("")),
+            html! {
+                p.entry {
+                    label for="into" { "Into which cause of " (cause.pipeline) ": its id" }
+                    input #into type="text" name="into" value=(known) required list="causes-of" autocomplete="off" data-flag="";
+                }
+            },
         ),
         "split" => (
             "Split this cause?",

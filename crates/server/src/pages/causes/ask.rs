@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use redrive::contract::CauseView;
 
+use super::super::about;
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Fields, own_path, with_said};
 use super::super::parts::{cause_state, link, quoted, text};
@@ -43,7 +44,11 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, fields: Fields) -> Re
         ("discard", all) => {
             shown(&app, &visitor, "Discard the letters of which?", each(&visitor, all, Role::Admin, &place)).await
         }
-        ("merge", [_]) => Err(ApiError::senseless("one cause alone cannot be merged: tick another").into()),
+        // Into which is asked there.
+        ("merge", [one]) => Ok(Redirect::to(&format!("/causes/{}/change?verb=merge", one.id)).into_response()),
+        ("merge", [first, others @ ..]) if others.iter().any(|other| other.pipeline != first.pipeline) => {
+            shown(&app, &visitor, "Not of one pipeline", apart(&causes, &back)).await
+        }
         ("merge", all) => shown(&app, &visitor, "Merge these causes?", merge(&visitor, all)).await,
         _ => Err(ApiError::invalid("verb", "expected mute, replay, discard or merge").into()),
     }
@@ -73,6 +78,15 @@ fn each(visitor: &Visitor, causes: &[CauseView], role: Role, place: &impl Fn(&Ca
     }
 }
 
+/// What is said of causes that cannot be merged.
+fn apart(causes: &[CauseView], back: &str) -> Markup {
+    html! {
+        div.head { h1 { "These causes are not of one pipeline" } ul.facts #about { (of_each(causes)) } }
+        p.headline { "Causes are merged within a pipeline. Tick those of one." }
+        p.actions { a.button.primary href=(back) { "Back to the causes" } }
+    }
+}
+
 fn merge(visitor: &Visitor, causes: &[CauseView]) -> Markup {
     let Some((into, others)) = causes.split_first() else { return html! {} };
     let letters: u64 = others.iter().map(|cause| cause.dead).sum();
@@ -92,6 +106,7 @@ fn merge(visitor: &Visitor, causes: &[CauseView]) -> Markup {
     let (title, yes) = (format!("Merge {} causes?", causes.len()), format!("Merge {} causes", causes.len()));
     let question = Question {
         title: &title,
+        about: of_each(causes),
         effect,
         action: "/causes/change",
         fields,
@@ -103,12 +118,16 @@ fn merge(visitor: &Visitor, causes: &[CauseView]) -> Markup {
     confirm::page(visitor, &question)
 }
 
+/// The causes, each with its pipeline and its letters.
+fn of_each(causes: &[CauseView]) -> Markup {
+    html! { @for cause in causes { li { ul.facts { (about::of_cause(cause)) } } } }
+}
+
 /// Until when, or until what rate, nothing more is heard of them.
 fn mute(visitor: &Visitor, causes: &[CauseView], back: &str) -> Markup {
     let number = number_of(causes.len(), "cause", "causes");
     let effect = html! {
         "Nothing more is heard of " (number) ": no alert, and they are not listed under Needs you. Their letters stay as they are."
-        ul { @for cause in causes { li { (text(&cause.title)) } } }
     };
     let fields = html! {
         input type="hidden" name="verb" value="mute";
@@ -120,7 +139,8 @@ fn mute(visitor: &Visitor, causes: &[CauseView], back: &str) -> Markup {
     let (title, yes) = (format!("Mute {number}?"), format!("Mute {number}"));
     let (command, filled) = (format!("redrive cause mute{ids}"), " --until 24h".to_owned());
     let action = "/causes/change";
-    confirm::page(visitor, &Question { title: &title, effect, action, fields, yes: &yes, command, filled, back })
+    let about = of_each(causes);
+    confirm::page(visitor, &Question { title: &title, about, effect, action, fields, yes: &yes, command, filled, back })
 }
 
 /// What is filled in to mute causes.

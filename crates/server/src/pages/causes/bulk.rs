@@ -25,7 +25,7 @@ pub fn bar(visitor: &Visitor) -> Markup {
         // What is not taken back at once is asked for.
         let asks = Some("/causes/ask").filter(|_| !matches!(verb, "assign" | "resolve"));
         html! {
-            button.small.in-more[in_more] name="verb" value=(verb) formaction=[asks] disabled[lacks.is_some()] title=[lacks] data-key=[key] data-label=(counted) {
+            button.small.in-more[in_more] name="verb" value=(verb) formaction=[asks] disabled[lacks.is_some()] title=[lacks] data-key=[key] data-label=(counted) data-joins=[(verb == "merge" && lacks.is_none()).then_some("")] {
                 (label)
             }
         }

@@ -34,7 +34,7 @@ pub(super) fn table(comparison: &Comparison, trying: &Trying<'_>) -> Markup {
             tbody role="rowgroup" {
                 // What is missed is what people came for.
                 @let (missed, found): (Vec<_>, Vec<_>) = comparison.fields.iter().partition(|field| is_missed(field));
-                @for field in missed.into_iter().chain(found) { (row(field, trying)) }
+                @for field in missed.into_iter().chain(found) { (row(field, comparison.worked.is_some(), trying)) }
             }
         }
     }
@@ -44,7 +44,8 @@ fn is_missed(field: &ComparedField) -> bool {
     field.broke.miss.is_some()
 }
 
-fn row(field: &ComparedField, trying: &Trying<'_>) -> Markup {
+/// A field; `is_kept` says whether there is a page that worked.
+fn row(field: &ComparedField, is_kept: bool, trying: &Trying<'_>) -> Markup {
     let is_missed = is_missed(field);
     let (glyph, tone, word) = match (is_missed, &field.broke.value) {
         (true, _) => (Glyph::Cross, Tone::Bad, "missed "),
@@ -60,7 +61,14 @@ fn row(field: &ComparedField, trying: &Trying<'_>) -> Markup {
             td.f-type role="cell" { span.muted { (field.kind) } }
             td.f-broke role="cell" { (found(&field.broke)) }
             td.f-worked role="cell" {
-                @match &field.worked { Some(worked) => (found(worked)), None => { span.muted { "none kept" } } }
+                @match (&field.worked, is_kept) {
+                    (Some(worked), _) => {
+                        (found(worked))
+                        @if let Some(rule) = &field.worked_rule { " " span.muted { "by " code { (text(rule)) } } }
+                    }
+                    (None, true) => { span.muted { "not known" } }
+                    (None, false) => { span.muted { "none kept" } }
+                }
             }
         }
         @if let Some(help) = field.help.as_ref().filter(|_| is_missed) { (helped(field, help, trying)) }

@@ -2,14 +2,15 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::Response;
+use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use redrive_core::dead::{DeadLetter, Gate};
+use redrive_core::dead::DeadLetter;
 use redrive_core::ids::JobRef;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Exclusion, ReplayPlan};
 use serde_json::json;
 
+use super::super::about;
 use super::super::acts::asked;
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Done, Fields, once};
@@ -19,7 +20,7 @@ use super::super::parts::{name, text};
 use super::super::problem::Problem;
 use super::super::shell::{self, Page, Place};
 use super::super::visitor::Visitor;
-use super::ways::{kept_back, planned};
+use super::ways::{is_forced, kept_back, lost, planned};
 use crate::app::App;
 use crate::asked::{Body, Named};
 use crate::error::ApiError;
@@ -29,6 +30,9 @@ use crate::routes::replays::start;
 pub async fn ask(State(app): State<App>, visitor: Visitor, Named(named): Named<JobRef>) -> Result<Response, Problem> {
     let letter = app.redrive().dead_letter(app.redrive().find_job(&named).await?).await?;
     visitor.caller.check(&letter.pipeline)?;
+    if !lost(&letter).is_empty() {
+        return Ok(Redirect::to(&format!("/letters/{}#edit", letter.id)).into_response());
+    }
     let query = visitor.query();
     let from = match query.one("from") {
         None => "suited",
@@ -47,9 +51,10 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(named): Named<J
     };
     let (action, back) = (format!("/letters/{}/retry", letter.id), format!("/letters/{}", letter.id));
     let fields = html! { input type="hidden" name="from" value=(from); (why(&letter)) };
-    let filled = if letter.gate == Gate::Never { " --why 'the reason'" } else { "" }.to_owned();
+    let filled = if is_forced(&letter) { " --why 'the reason'" } else { "" }.to_owned();
     let question = Question {
         title: &title,
+        about: about::of_letter(&app, &letter).await?,
         effect: effect(&letter, &plan),
         action: &action,
         fields,
@@ -74,7 +79,7 @@ fn effect(letter: &DeadLetter, plan: &ReplayPlan) -> Markup {
             "."
         }
         " Until it comes to its end nobody else can send it."
-        @if letter.gate == Gate::Never {
+        @if is_forced(letter) {
             " It failed permanently (gate never" @if let Some(verdict) = &letter.verdict { ": " (text(verdict)) }
             "): it is sent all the same, and that is recorded with your reason."
         }
@@ -83,9 +88,9 @@ fn effect(letter: &DeadLetter, plan: &ReplayPlan) -> Markup {
 
 /// The field for why a letter is sent that failed permanently; nothing where that need not be said.
 pub fn why(letter: &DeadLetter) -> Markup {
-    match letter.gate {
-        Gate::Never => entry_as("why", "Why it is sent all the same, for the record", "", true, Some("--why")),
-        _ => html! {},
+    match is_forced(letter) {
+        true => entry_as("why", "Why it is sent all the same, for the record", "", true, Some("--why")),
+        false => html! {},
     }
 }
 
@@ -105,9 +110,9 @@ fn line_of(letter: &DeadLetter, from: &str, forced: &str) -> String {
 
 /// The flags without which a letter that failed permanently is not sent.
 pub fn forced(letter: &DeadLetter, why: &str) -> String {
-    match letter.gate {
-        Gate::Never => format!(" --force{why}"),
-        _ => String::new(),
+    match is_forced(letter) {
+        true => format!(" --force{why}"),
+        false => String::new(),
     }
 }
 
@@ -136,7 +141,7 @@ pub async fn retry(
         if let Some(from) = fields.one("from") {
             wanted["from"] = from.into();
         }
-        if letter.gate == Gate::Never {
+        if is_forced(&letter) {
             let why = "it failed permanently: say why it is sent all the same";
             let why = fields.one("why").ok_or_else(|| ApiError::invalid("why", why))?;
             wanted["force"] = true.into();

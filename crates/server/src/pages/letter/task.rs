@@ -47,6 +47,12 @@ pub async fn show(app: &App, visitor: &Visitor, id: JobId) -> Result<Response, P
                 pre.code { (text(&serde_json::to_string_pretty(result).unwrap_or_default())) }
             }
         }
+        @if let Some(log) = &detail.log {
+            section aria-labelledby="log" {
+                (section_head("log", "Log", "printed before the result"))
+                pre.code { (text(log)) }
+            }
+        }
     };
     shell::show(app, visitor, Page { place: Place::Letters, title: "Task", pipeline: Some(&detail.job.pipeline), body })
         .await

@@ -5,8 +5,9 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
+use redrive::config::Setting;
 use redrive::dead::{Requests, logged_bodies};
-use redrive::export::{HttpRequest, curl, har};
+use redrive::export::{curl, har};
 use redrive_core::dead::DeadLetter;
 use redrive_core::ids::JobRef;
 
@@ -25,7 +26,7 @@ pub fn section(app: &App, visitor: &Visitor, letter: &DeadLetter) -> Markup {
     html! {
         section aria-labelledby="elsewhere" {
             (section_head("elsewhere", "For other tools", ""))
-            @match request_of(app, letter) {
+            @match requests(&app.setting()).last(letter) {
                 Some(request) => {
                     details {
                         summary { "curl" }
@@ -57,12 +58,13 @@ pub async fn log(State(app): State<App>, visitor: Visitor, Named(named): Named<J
     let sizes = letter.failures.iter().flatten().filter_map(|failure| failure.payload.as_ref());
     let _room = app.room(sizes.map(|payload| payload.size_bytes).sum())?;
     let bodies = logged_bodies(vault, &letter).await?;
-    let log = har(&letter, request_of(&app, &letter).as_ref(), &bodies);
+    let setting = app.setting();
+    let mut requests = requests(&setting);
+    let log = har(&letter, |failure| requests.of(&letter, Some(failure)), &bodies);
     let kept_as = format!("attachment; filename=\"letter-{}.har\"", letter.id);
     Ok(([(header::CONTENT_DISPOSITION, kept_as)], Json(log)).into_response())
 }
 
-fn request_of(app: &App, letter: &DeadLetter) -> Option<HttpRequest> {
-    let setting = app.setting();
-    Requests::new(&setting, |error| tracing::debug!(%error, "the request of a letter is a guess")).of(letter)
+fn requests(setting: &Setting) -> Requests<'_> {
+    Requests::new(setting, |error| tracing::debug!(%error, "the request of a letter is a guess"))
 }

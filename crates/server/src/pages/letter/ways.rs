@@ -20,24 +20,35 @@ pub struct Ways {
     from_saved: Result<(), Option<String>>,
     /// Whether another replay has it: nobody else can send it until that is through with it.
     pub is_taken: bool,
+    /// Why it cannot be sent at all as it is.
+    pub kept_back: Option<String>,
 }
 
 impl Ways {
     /// Plans for a letter; what cannot be planned is left to who retries it.
     pub async fn of(app: &App, visitor: &Visitor, letter: &DeadLetter) -> Self {
-        let from = if letter.payload.is_some() { "saved" } else { "suited" };
-        let planned = part::read(planned(app, visitor, letter, from)).await;
-        let excluded = planned.and_then(|planned| planned).map(|plan| plan.excluded.keys().next().copied());
-        let is_taken = matches!(excluded, Ok(Some(Exclusion::BeingReplayed)));
-        let from_saved = match excluded {
-            _ if letter.payload.is_none() => Err(None),
-            Ok(None) => Ok(()),
-            // It is so from whatever it is sent.
-            Ok(Some(Exclusion::BeingReplayed)) => Err(None),
-            Ok(Some(exclusion)) => Err(Some(kept_back(exclusion).to_owned())),
-            Err(problem) => Err(Some(problem.message().to_owned())),
+        let excluded = async |from| {
+            let planned = part::read(planned(app, visitor, letter, from)).await;
+            planned.map(|planned| planned.map(|plan| plan.excluded.keys().next().copied()))
         };
-        Self { from_saved, is_taken }
+        let from_saved = match letter.payload.is_some() {
+            false => Err(None),
+            true => match excluded("saved").await.and_then(|planned| planned) {
+                Ok(None) => return Self { from_saved: Ok(()), is_taken: false, kept_back: None },
+                // It is so from whatever it is sent.
+                Ok(Some(Exclusion::BeingReplayed | Exclusion::GateNever)) => Err(None),
+                Ok(Some(exclusion)) => Err(Some(kept_back(exclusion).to_owned())),
+                Err(problem) => Err(Some(problem.message().to_owned())),
+            },
+        };
+        let (is_taken, kept_back) = match excluded("suited").await {
+            Ok(Ok(Some(Exclusion::BeingReplayed))) => (true, None),
+            Ok(Ok(Some(exclusion))) => (false, Some(kept_back(exclusion).to_owned())),
+            // What the store does not answer is left to who retries it.
+            Ok(Ok(None) | Err(_)) => (false, None),
+            Err(problem) => (false, Some(problem.message().to_owned())),
+        };
+        Self { from_saved, is_taken, kept_back }
     }
 
     /// Whether it can be worked on from its saved page.
@@ -51,9 +62,19 @@ impl Ways {
     }
 }
 
+/// The fields that its input lacks: it is not sent without them.
+pub fn lost(letter: &DeadLetter) -> &[String] {
+    letter.origin.as_ref().map_or(&[], |origin| &origin.lost)
+}
+
+/// Whether a letter is sent only against its gate, for a reason. What is not there cannot be forced.
+pub fn is_forced(letter: &DeadLetter) -> bool {
+    letter.gate == Gate::Never && lost(letter).is_empty()
+}
+
 /// What would be sent of a letter, from what somebody means.
 pub async fn planned(app: &App, visitor: &Visitor, letter: &DeadLetter, from: &str) -> Result<ReplayPlan, Problem> {
-    let force = letter.gate == Gate::Never;
+    let force = is_forced(letter);
     let wanted: start::Asked =
         asked(json!({ "letters": { "ids": [letter.id.to_string()] }, "from": from, "force": force }))?;
     let Json(plan) = start::plan(State(app.clone()), visitor.caller.clone(), Body(wanted)).await?;

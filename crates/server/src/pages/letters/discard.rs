@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use redrive_core::replays::ReplayPlan;
 use serde_json::{Value, json};
 
+use super::super::about;
 use super::super::acts::{asked, letters};
 use super::super::confirm::{self, Question, entry, entry_as};
 use super::super::fields::{Done, Fields, once, with_said};
@@ -31,7 +32,7 @@ pub async fn ask_discard(State(app): State<App>, visitor: Visitor) -> Result<Res
     if query.all("id").next().is_none() && LetterFilter::of(&query).is_empty() {
         return Ok(Redirect::to("/letters?said=none").into_response());
     }
-    let plan = plan_of(&app, &visitor, letters(&query)).await?;
+    let plan = plan_of(&app, &visitor, letters(&query)?).await?;
     shown(&app, &visitor, &query, &plan, None).await
 }
 
@@ -63,7 +64,8 @@ async fn shown(
     let (command, filled) = (format!("redrive dead discard{ids}{filter} --yes"), " --why 'the reason'".to_owned());
     let (title, yes) = (format!("Discard {letters}?"), format!("Discard {letters}"));
     let (action, back) = ("/letters/discard", "/letters");
-    let question = Question { title: &title, effect, action, fields, yes: &yes, command, filled, back };
+    let about = about::of_letters(app, query).await?;
+    let question = Question { title: &title, about, effect, action, fields, yes: &yes, command, filled, back };
     let body = confirm::final_page(visitor, &question);
     shell::show(app, visitor, Page { place: Place::Letters, title: &title, pipeline: None, body }).await
 }
@@ -71,7 +73,7 @@ async fn shown(
 /// Gives letters up.
 pub async fn discard(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
     once(&app, &visitor, &fields, async || {
-        let plan = plan_of(&app, &visitor, letters(&fields)).await?;
+        let plan = plan_of(&app, &visitor, letters(&fields)?).await?;
         if let Some(drift) = drifted(&app, &visitor, &fields, &plan).await? {
             return Ok(Done::Asks(shown(&app, &visitor, &fields, &plan, Some(drift)).await?));
         }
@@ -81,7 +83,7 @@ pub async fn discard(State(app): State<App>, visitor: Visitor, fields: Fields) -
             return Err(ApiError::invalid("count", why).into());
         }
         let why = fields.one("why").ok_or_else(|| ApiError::invalid("why", "say why, for the record"))?;
-        let said: Value = json!({ "letters": letters(&fields), "why": why });
+        let said: Value = json!({ "letters": letters(&fields)?, "why": why });
         let Json(_) = api::run(State(app.clone()), visitor.caller.clone(), Body(asked(said)?)).await?;
         Ok(Done::At(with_said("/letters", &[("said", "discard"), ("about", &plan.matched.to_string())])))
     })

@@ -1,15 +1,16 @@
 //! The headline: what died lately and of what, who waits, what rests; or that all is well.
 
 use maud::{Markup, html};
-use redrive::contract::BreakerView;
-use redrive::overview::{Lately, Look, Need, PipelineLine};
+use redrive::overview::{Lately, Look, MainCause, Need, PipelineLine};
+use redrive_core::breakers::BreakerView;
 use redrive_core::ids::PipelineName;
 use redrive_core::pipelines::Standing;
+use redrive_core::time::Timestamp;
 
 use super::about;
 use crate::look::figures::{count, part_of, percent};
 use crate::look::tone::Tone;
-use crate::pages::parts::{clock, name, text};
+use crate::pages::parts::{clock, instant, name, text};
 use crate::pages::problem::Problem;
 use crate::pages::shell::{number_of, number_or_more};
 
@@ -34,11 +35,12 @@ where
     let paused: Vec<&PipelineLine> = lines.iter().filter(|line| line.pause.is_some()).collect();
     let failing: Vec<&PipelineLine> = standing(Standing::Failing).filter(|line| !of_worst(line)).collect();
     let unattended: Vec<&PipelineLine> = standing(Standing::Unattended).filter(|line| !of_worst(line)).collect();
+    let alerting: Vec<&PipelineLine> = standing(Standing::Alerting).filter(|line| !of_worst(line)).collect();
     // Of all that is not normal something was said.
     let has_rest = standing(Standing::Normal).any(|line| !of_worst(&line));
     // That nothing died lately is no good news while something fires, rests, waits or needs somebody.
     let is_quiet = worst.is_none()
-        && [&waiting, &paused, &failing, &unattended].iter().all(|lines| lines.is_empty())
+        && [&waiting, &paused, &failing, &unattended, &alerting].iter().all(|lines| lines.is_empty())
         && needs.is_some_and(|all| all.needs.is_empty());
     let tone = match &worst {
         Some(worst) => Tone::of_dlq_rate(worst.died.value()),
@@ -60,11 +62,7 @@ where
                         "; " (count(worst.recovered as i64)) " recovered, " (count(dead)) " dead now"
                     }
                     "."
-                    @if let Some((cause, of_it)) = &worst.cause {
-                        " Main cause since " (clock(worst.counted_since).get(..5).unwrap_or_default()) ": "
-                        a href={ "/causes/" (cause.id) } { (text(&cause.title)) } ", "
-                        (part_of(of_it.part as i64, of_it.whole as i64)) " that died."
-                    }
+                    @if let Some(main) = &worst.cause { (main_cause(main, look.now)) }
                     @if died > worst.died.part as i64 { " Over all pipelines " (count(died)) " of " (count(ended)) " in 10 min." }
                 }
                 None if ended > 0 => { "No task died in 10 min; " (count(ended)) " done." }
@@ -90,7 +88,12 @@ where
                 (targets(held, &waiting))
                 "."
             }
-            @if worst.is_none() && alerts > 0 {
+            @if !alerting.is_empty() {
+                " "
+                @for (at, line) in alerting.iter().enumerate() { @if at > 0 { ", " } (line.name) }
+                @if alerting.len() == 1 { " has " } @else { " have " }
+                a href="/alerts" { "alerts that fire" } "."
+            } @else if worst.is_none() && alerts > 0 {
                 " " a href="/alerts" { (number_of(alerts, "alert fires", "alerts fire")) } "."
             }
             @if worst.is_none() && causes > 0 {
@@ -107,6 +110,21 @@ where
             }
         }
     })
+}
+
+/// The main cause, with its deaths among all of one window: since its first, or since the beginning of an hour.
+fn main_cause(main: &MainCause, now: Timestamp) -> Markup {
+    let MainCause { cause, died, since } = main;
+    let title = html! { a href={ "/causes/" (cause.id) } { (text(&cause.title)) } };
+    let (since, died) = (clock(*since), part_of(died.part as i64, died.whole as i64));
+    let since = since.get(..5).unwrap_or_default();
+    html! {
+        @if main.is_whole() { " Main cause since " (since) ": " (title) ", " (died) " that died." }
+        @else {
+            " Main cause: " (title) ", first death " (instant(cause.first_seen, now)) ". "
+            (died) " tasks that died since " (since) " died of it."
+        }
+    }
 }
 
 /// What the pipelines that wait wait for.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maud::{Markup, html};
-use redrive::contract::BreakerView;
+use redrive_core::breakers::BreakerView;
 use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
 

@@ -36,7 +36,11 @@ pub async fn ask(
     };
     let (command, filled) = (format!("redrive pipeline pause {name}"), String::new());
     let yes = format!("Pause {name}");
-    let question = Question { title: &title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
+    let about = html! {
+        li { "pipeline " (name) } li { (count(view.ledger.queued)) " queued" } li { (count(view.ledger.leased)) " running" }
+    };
+    let question =
+        Question { title: &title, about, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
     let body = confirm::page(&visitor, &question);
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: &title, pipeline: Some(&name), body }).await
 }

@@ -19,7 +19,7 @@ pub fn section(values: &[Explained], (loaded, now): (Timestamp, Timestamp)) -> M
                     @if is_of_file { "; the file as this server loaded it at " (instant(loaded, now)) }
                 }
             }
-            @if values.is_empty() { p.empty { "Neither the configuration nor a worker told what it is." } }
+            @if values.is_empty() { p.empty { "Not known: the configuration of this server does not have this pipeline, and no worker told what it is. The programs that run its tasks decide." } }
             @else {
                 table.policy role="table" {
                     (columns(&[column("Key"), column("Value"), column("From")]))

@@ -9,6 +9,7 @@ use redrive::replays::ReplayRef;
 use redrive_core::replays::{IN_FLIGHT_MAX, ReplayState};
 use serde_json::Value;
 
+use super::super::about;
 use super::super::acts::{asked, filled};
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Done, Fields, once, with_said};
@@ -112,7 +113,8 @@ pub async fn ask(
     };
     let command = format!("redrive replay {verb} {}{}", replay.id, if verb == "resume" { " --detach" } else { "" });
     let filled = if asks_rate { format!(" {}", rate_of(&replay)) } else { String::new() };
-    let question = Question { title, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
+    let about = about::of_replay(&replay);
+    let question = Question { title, about, effect, action: &action, fields, yes: &yes, command, filled, back: &back };
     let body = confirm::page(&visitor, &question);
     shell::show(&app, &visitor, Page { place: Place::Replays, title, pipeline: None, body }).await
 }

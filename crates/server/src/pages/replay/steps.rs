@@ -65,9 +65,11 @@ fn row(at: usize, step: &StepLine, is_current: bool, standing: ReplayState) -> M
 
 fn standing_of(step: &StepLine, is_current: bool, standing: ReplayState) -> Markup {
     if step.pending + step.running == 0 {
-        return match step.gone == step.letters {
-            true => state("not sent", Glyph::Muted, Tone::Quiet),
-            false => state("done", Glyph::Check, Tone::Good),
+        return match (step.recovered, step.failed) {
+            (0, 0) => state("not sent", Glyph::Muted, Tone::Quiet),
+            (0, _) => state("failed", Glyph::Cross, Tone::Bad),
+            (_, 0) => state("done", Glyph::Check, Tone::Good),
+            _ => state("done, some failed", Glyph::Triangle, Tone::Warn),
         };
     }
     match standing {
@@ -175,6 +177,26 @@ fn share_bar(part: u64, whole: u64, class: &str) -> Markup {
         svg.parts height="8" aria-hidden="true" {
             rect.track width="100%" height="8" {}
             @if width > 0.0 { rect class=(class) width=(format!("{width:.2}%")) height="8" {} }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_good_only_if_nothing_of_it_failed() {
+        let step = |recovered, failed, gone| StepLine { letters: 5, recovered, failed, gone, ..StepLine::default() };
+        for (step, word, class) in [
+            (step(5, 0, 0), "done", "good-text"),
+            (step(3, 2, 0), "done, some failed", "warn-text"),
+            (step(0, 5, 0), "failed", "bad-text"),
+            (step(0, 1, 4), "failed", "bad-text"),
+            (step(0, 0, 5), "not sent", "muted"),
+        ] {
+            let shown = standing_of(&step, false, ReplayState::Done).into_string();
+            assert!(shown.contains(&format!("{word}</span>")) && shown.contains(class), "{shown}");
         }
     }
 }

@@ -209,7 +209,7 @@ fn line(fields: &Fields, now: Timestamp) -> String {
 
 /// What is asked of the API.
 pub fn wanted(fields: &Fields) -> Result<Value, Problem> {
-    let mut wanted = json!({ "letters": letters(fields) });
+    let mut wanted = json!({ "letters": letters(fields)? });
     for name in ["name", "from", "rate"] {
         if let Some(value) = fields.one(name) {
             wanted[name] = value.into();

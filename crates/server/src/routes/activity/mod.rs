@@ -55,7 +55,7 @@ async fn list(
     };
     let mut page = app.redrive().list_activity(params).await?;
     page.items.iter_mut().for_each(|done| hide_foreign(&caller, done));
-    Ok(Json(Listed::of(page, |_| true)))
+    Ok(Json(Listed::of(page)))
 }
 
 /// Takes out the names of pipelines that somebody may not see: what was done may have concerned others too.

@@ -75,15 +75,17 @@ pub struct Shown {
 }
 
 async fn list(State(app): State<App>, caller: Caller, list: List<Which>) -> Result<Json<Shown>, ApiError> {
-    let AlertList { mut alerts, mut sinks } = app.redrive().list_alerts(&app.setting().watching()).await?;
+    let AlertList { mut alerts, mut sinks, mut unwatched } =
+        app.redrive().list_alerts(&app.setting().watched_by_server()).await?;
     let (asked, now) = (&list.asked, app.redrive().now());
     alerts.retain(|view| view.is_meant(asked.all.0, asked.state, now));
     if !caller.covers_all() {
         alerts.retain(|view| view.alert.pipeline.as_ref().is_some_and(|name| caller.covers(name)));
+        unwatched.retain(|name| caller.covers(name));
         sinks.clear();
     }
-    let Listed { items: alerts, next } = list.cut(alerts, |_| true)?;
-    Ok(Json(Shown { listed: AlertList { alerts, sinks }, next }))
+    let Listed { items: alerts, next } = list.cut(alerts)?;
+    Ok(Json(Shown { listed: AlertList { alerts, sinks, unwatched }, next }))
 }
 
 async fn preview(State(app): State<App>, caller: Caller) -> Result<Json<Listed<Alert>>, ApiError> {

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::breakers::hand_version;
-use redrive::contract::BreakerView;
+use redrive_core::breakers::BreakerView;
 use redrive_core::ids::PipelineName;
 use redrive_core::seen::Version;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,8 @@ pub struct Shown {
 
 pub async fn run(State(app): State<App>, caller: Caller, list: List<Asked>) -> Result<Json<Listed<Shown>>, ApiError> {
     caller.check_each(&list.asked.pipeline)?;
-    let breakers = app.redrive().list_breakers(list.asked.pipeline.as_ref()).await?;
+    let mut breakers = app.redrive().list_breakers(list.asked.pipeline.as_ref()).await?;
+    breakers.retain(|view| caller.covers(&view.pipeline));
     let shown = |view: BreakerView| Shown { version: hand_version(Some(&view.breaker)), view };
-    Ok(Json(list.cut(breakers.into_iter().map(shown).collect(), |shown| caller.covers(&shown.view.pipeline))?))
+    Ok(Json(list.cut(breakers.into_iter().map(shown).collect())?))
 }

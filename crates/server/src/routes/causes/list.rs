@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use redrive::contract::{CauseView, ListCauses};
+use redrive::causes::CausesAsked;
+use redrive::contract::CauseView;
 use redrive_core::causes::{CauseSort, CauseState};
 use redrive_core::ids::PipelineName;
 use redrive_core::retrying::RetryingView;
@@ -56,20 +57,16 @@ pub struct Shown {
 pub async fn run(State(app): State<App>, caller: Caller, list: List<Asked>) -> Result<Json<Shown>, ApiError> {
     let asked = &list.asked;
     caller.check_each(&asked.pipeline)?;
-    let params = ListCauses {
-        ids: Vec::new(),
-        pipelines: asked.pipeline.clone().into_iter().collect(),
-        // Causes that were resolved are over, unless they are asked for.
-        with_empty: asked.all.0 || asked.state.0.contains(&CauseState::Resolved),
+    let wanted = CausesAsked {
+        pipeline: asked.pipeline.clone(),
         states: asked.state.0.clone(),
         owner: asked.owner.clone(),
-        needy: false,
+        all: asked.all.0,
         sort: asked.sort,
         limit: list.reach()?,
-        now: app.redrive().now(),
     };
-    let causes = app.redrive().store().list_causes(params).await?;
-    let Listed { items, next } = list.cut(causes, |cause| caller.covers(&cause.pipeline))?;
+    let (causes, _) = app.redrive().list_causes_of(|name| caller.covers(name), wanted, false).await?;
+    let Listed { items, next } = list.cut(causes)?;
     let is_meant = |name: &PipelineName| caller.covers(name) && asked.pipeline.as_ref().is_none_or(|only| only == name);
     let retrying = match &list.cursor {
         None => app.redrive().retrying(is_meant).await?,

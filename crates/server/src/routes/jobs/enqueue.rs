@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use redrive::contract::EnqueuedJob;
 use redrive::dead::Accepted;
 use redrive_core::ids::{JobId, PipelineName, RoundName};
-use redrive_core::jobs::{Input, NewJob, Origin, is_traceparent};
+use redrive_core::jobs::{Input, InputTooLarge, NewJob, Origin, check_input, is_traceparent};
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,11 @@ pub async fn run(
         ));
     }
     let setting = app.setting();
+    let most = setting.input_bytes_max(&pipeline);
+    for (at, job) in jobs.iter().enumerate() {
+        let large = |why: InputTooLarge| ApiError::input_too_large(format!("jobs[{at}].input"), why);
+        check_input(&job.input, most).map_err(large)?;
+    }
     let fixed = setting.fixed_target(&pipeline);
     let job = |asked: Job| {
         let own = app.redrive().new_job(asked.input);

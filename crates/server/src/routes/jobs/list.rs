@@ -54,6 +54,7 @@ pub async fn run(
         since: instant("since", asked.since.as_deref(), now)?,
         until: instant("until", asked.until.as_deref(), now)?,
         pipeline: asked.pipeline,
+        within: caller.within(),
         states: asked.state.0,
         reason: asked.reason,
         code: asked.code,
@@ -62,5 +63,5 @@ pub async fn run(
     };
     let params = ListJobs { filter, limit, cursor };
     let page = app.redrive().store().list_jobs(params).await?;
-    Ok(Json(Listed::of(page, |job| caller.covers(&job.pipeline))))
+    Ok(Json(Listed::of(page)))
 }

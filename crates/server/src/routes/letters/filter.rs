@@ -59,13 +59,6 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Asks only for the one pipeline that somebody may see, so that pages are full and the last one is known to be.
-    pub fn narrow(&mut self, caller: &Caller) {
-        if self.pipeline.is_none() {
-            self.pipeline = caller.only_pipeline();
-        }
-    }
-
     /// Whether somebody may have all that it finds. A cause is one of a pipeline, which need not be named beside it.
     pub async fn check(&self, app: &App, caller: &Caller) -> Result<(), ApiError> {
         match (&self.pipeline, &self.cause) {
@@ -92,6 +85,7 @@ impl Filter {
             proxy: self.proxy,
             gate: self.gate,
             text: self.text,
+            within: Vec::new(),
         })
     }
 }

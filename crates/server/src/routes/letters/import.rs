@@ -5,13 +5,14 @@ use axum::extract::State;
 use redrive::dead::{Foretold, ImportNote, Written, WrittenLetter};
 use redrive_core::dead::foreign::{Field, Reading};
 use redrive_core::ids::PipelineName;
+use redrive_core::jobs::count_values;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::asked::Body;
+use crate::asked::{Body, check_values};
 use crate::error::ApiError;
 use crate::shapes;
 
@@ -78,14 +79,17 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
         (None, true) => None,
         (None, false) => return Err(ApiError::invalid("pipeline", "letters of another program need a pipeline")),
     };
+    let texts = || asked.letters.iter().filter_map(|line| line.text.as_deref());
+    check_values(texts().map(|text| count_values(text.as_bytes())).sum(), texts().map(str::len).sum())?;
     let letters = asked.letters.into_iter().enumerate().map(written).collect::<Result<_, _>>()?;
     let (mut answer, by) = (Answer::default(), caller.actor());
-    let may = |name: &PipelineName| caller.covers(name);
+    let (may, limits) = (|name: &PipelineName| caller.covers(name), app.setting().input_limits());
     let note = |note| answer.notes.push(note);
     answer.foretold = match asked.dry_run {
-        true => app.redrive().foretell_brought(letters, reading, may, note).await?,
+        true => app.redrive().foretell_brought(letters, (reading, limits), may, note).await?,
         false => {
-            let imported = app.redrive().import_brought(letters, reading, (&by, may), note).await?;
+            let may = (&by, may, caller.covers_all());
+            let imported = app.redrive().import_brought(letters, (reading, limits), may, note).await?;
             Foretold { imported, ..Foretold::default() }
         }
     };

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use redrive::contract::ListDead;
+use redrive::contract::{DeadFilter, ListDead};
 use redrive_core::dead::{DeadLetter, LetterSort};
 use utoipa::IntoParams;
 
@@ -47,13 +47,13 @@ pub fn sort_of(name: Option<&str>) -> Result<LetterSort, ApiError> {
 pub async fn read(
     app: &App,
     caller: &Caller,
-    List { mut asked, limit, cursor }: List<Filter>,
+    List { asked, limit, cursor }: List<Filter>,
     (sort, with_failures): (LetterSort, bool),
 ) -> Result<Listed<DeadLetter>, ApiError> {
     caller.check_each(&asked.pipeline)?;
-    asked.narrow(caller);
-    let params = ListDead { filter: asked.dead(app)?, sort, limit, cursor, with_failures };
+    let filter = DeadFilter { within: caller.within(), ..asked.dead(app)? };
+    let params = ListDead { filter, sort, limit, cursor, with_failures };
     let mut page = app.redrive().store().list_dead(params).await?;
     page.items.iter_mut().for_each(|letter| caller.strip(letter.failures.iter_mut().flatten()));
-    Ok(Listed::of(page, |letter| caller.covers(&letter.pipeline)))
+    Ok(Listed::of(page))
 }

@@ -49,6 +49,6 @@ pub async fn run(State(app): State<App>, caller: Caller, mut fields: Fields) -> 
     }
     let letters: i64 = top.lines.iter().map(|line| line.dead).sum::<i64>() + top.others;
     let before: i64 = top.lines.iter().take(page.end()?).map(|line| line.dead).sum();
-    let Listed { items, next } = page.cut(top.lines, |_| true)?;
+    let Listed { items, next } = page.cut(top.lines)?;
     Ok(Json(Answer { items, others: letters - before, next }))
 }

@@ -16,6 +16,7 @@ pub use self::families::FAMILIES;
 use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::routes::status::show::keep_theirs;
 
 /// What the text is, as scrapers expect it.
 const KIND: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -28,14 +29,14 @@ pub async fn run(State(app): State<App>, caller: Caller) -> Result<Response, Api
     let has_server = app.setting().location.is_shared();
     let mut numbers = app.redrive().numbers(app.vault(), has_server).await?;
     let left_out = keep_some(&mut numbers, &caller);
-    let text = page::page(&numbers, app.measured(), left_out);
+    let text = page::page(&numbers, caller.covers_all().then(|| app.measured()), left_out);
     Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
 }
 
 /// Leaves out pipelines that are not for who asks, and those that are too many, of which those with most jobs are kept; says how many.
 fn keep_some(numbers: &mut Numbers, caller: &Caller) -> usize {
+    keep_theirs(&mut numbers.status, caller);
     let ledgers = &mut numbers.status.pipelines;
-    ledgers.retain(|name, _| caller.covers(name));
     let mut by_jobs: Vec<_> = ledgers.iter().map(|(name, ledger)| (-ledger.accepted, name.clone())).collect();
     by_jobs.sort();
     for (_, name) in by_jobs.iter().skip(PIPELINES_MAX) {

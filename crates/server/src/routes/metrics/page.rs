@@ -13,8 +13,8 @@ use super::families::*;
 use super::text::{Family, Text};
 use crate::measured::Measured;
 
-/// The page.
-pub fn page(numbers: &Numbers, measured: &Measured, left_out: usize) -> String {
+/// The page. Without what is measured of the server it is that of some pipelines, and has nothing that is about all of them.
+pub fn page(numbers: &Numbers, measured: Option<&Measured>, left_out: usize) -> String {
     let mut text = Text::default();
     text.family(BUILD);
     text.sample(BUILD.0, &[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -23,9 +23,12 @@ pub fn page(numbers: &Numbers, measured: &Measured, left_out: usize) -> String {
     ages(&mut text, numbers);
     waiting(&mut text, numbers);
     status(&mut text, numbers, left_out);
-    store(&mut text, numbers);
-    vault(&mut text, numbers);
-    http(&mut text, measured);
+    if let Some(measured) = measured {
+        text.one(SINKS, numbers.status.failing_sinks.len());
+        store(&mut text, numbers);
+        vault(&mut text, numbers);
+        http(&mut text, measured);
+    }
     text.finish()
 }
 
@@ -141,7 +144,6 @@ fn status(text: &mut Text, numbers: &Numbers, left_out: usize) {
         text.sample(WORKERS.0, &[("kind", kind)], there.count());
     }
     text.one(ALERTS, status.alerts.len());
-    text.one(SINKS, status.failing_sinks.len());
     text.one(LEFT_OUT, left_out);
 }
 

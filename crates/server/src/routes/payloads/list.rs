@@ -34,7 +34,7 @@ pub async fn run(
     }
     let params = ListPayloads { prefix: asked.prefix, limit, cursor };
     let page = app.redrive().store().list_payloads(params).await?;
-    Ok(Json(Listed::of(page, |_| true)))
+    Ok(Json(Listed::of(page)))
 }
 
 pub async fn show(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Result<Json<Payload>, ApiError> {

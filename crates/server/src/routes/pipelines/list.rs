@@ -17,8 +17,9 @@ pub async fn run(
     caller: Caller,
     list: List<Nothing>,
 ) -> Result<Json<Listed<PipelineView>>, ApiError> {
-    let pipelines = app.redrive().list_pipelines(&app.setting()).await?;
-    Ok(Json(list.cut(pipelines, |view| caller.covers(&view.name))?))
+    let mut pipelines = app.redrive().list_pipelines(&app.setting()).await?;
+    pipelines.retain(|view| caller.covers(&view.name));
+    Ok(Json(list.cut(pipelines)?))
 }
 
 pub async fn show(

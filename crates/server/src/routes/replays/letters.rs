@@ -33,5 +33,5 @@ pub async fn run(
     caller.check_each(&replay.pipelines)?;
     let params = ListReplayLetters { id: replay.id, state: asked.state, limit, cursor };
     let page = app.redrive().store().list_replay_letters(params).await?;
-    Ok(Json(Listed::of(page, |_| true)))
+    Ok(Json(Listed::of(page)))
 }

@@ -28,9 +28,9 @@ pub async fn run(
     caller: Caller,
     List { asked, limit, cursor }: List<Asked>,
 ) -> Result<Json<Listed<ReplayView>>, ApiError> {
-    let params = ListReplays { open_only: asked.open.0, limit, cursor };
+    let params = ListReplays { open_only: asked.open.0, limit, cursor, within: caller.within() };
     let page = app.redrive().store().list_replays(params).await?;
-    Ok(Json(Listed::of(page, |replay| caller.covers_each(&replay.pipelines))))
+    Ok(Json(Listed::of(page)))
 }
 
 pub async fn show(

@@ -56,5 +56,5 @@ async fn list(
         limit,
         cursor,
     };
-    Ok(Json(Listed::of(app.redrive().store().list_results(params).await?, |_| true)))
+    Ok(Json(Listed::of(app.redrive().store().list_results(params).await?)))
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use redrive::contract::RoundView;
+use redrive::contract::{ListRounds, RoundView};
 use redrive_core::ids::{PipelineName, RoundName};
 use redrive_core::tokens::Role;
 use serde::{Deserialize, Serialize};
@@ -42,8 +42,8 @@ pub struct Asked {
 
 async fn list(State(app): State<App>, caller: Caller, list: List<Asked>) -> Result<Json<Listed<RoundView>>, ApiError> {
     caller.check_each(&list.asked.pipeline)?;
-    let rounds = app.redrive().rounds(list.asked.pipeline.as_ref(), list.reach()?).await?;
-    Ok(Json(list.cut(rounds, |round| caller.covers(&round.pipeline))?))
+    let wanted = ListRounds { pipeline: list.asked.pipeline.clone(), limit: list.reach()?, within: caller.within() };
+    Ok(Json(list.cut(app.redrive().store().list_rounds(wanted).await?)?))
 }
 
 /// The pipeline of which a round is to begin.

@@ -1,7 +1,7 @@
 //! Where everything stands, and whether the server is well.
 
 pub mod health;
-mod show;
+pub(crate) mod show;
 mod whoami;
 
 use axum::Json;

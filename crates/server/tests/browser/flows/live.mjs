@@ -38,6 +38,26 @@ export const live = {
     await leave();
   },
 
+  async "rows that are ticked stay so when numbers change and when new rows are shown"({ base, report, visit }) {
+    const { page, leave } = await visit();
+    await page.goto(`${base}/letters?pipeline=shop`);
+    await isLive(page);
+    const chosen = (await rowsOf(page)).slice(1, 3);
+    for (const id of chosen) await page.locator(`#${id} input`).check();
+    const ticked = () => page.locator("#letters-rows tr:has(input:checked)").evaluateAll((rows) => rows.map((row) => row.id));
+    await report("ticked");
+    await page.locator("#fresh", { hasText: "1 new" }).waitFor({ timeout: 60000 });
+    check(String(await ticked()) === String(chosen), "an update in place leaves them");
+    await page.getByRole("button", { name: "show" }).click();
+    await page.locator("#fresh").waitFor({ state: "hidden" });
+    await page.getByText("2 selected", { exact: true }).waitFor();
+    check(String(await ticked()) === String(chosen), `and so does one that shows new rows: ${await ticked()}`);
+    check(await page.getByRole("button", { name: "Replay 2 selected…" }).isVisible(), "buttons have their number");
+    await page.goto(`${base}/letters?pipeline=shop`);
+    check(!(await ticked()).length, "who comes again begins anew");
+    await leave();
+  },
+
   async "what somebody fills in is not disturbed"({ base, letters, report, visit }) {
     const { page, leave } = await visit();
     await page.goto(`${base}/letters/${letters[0].id}`);

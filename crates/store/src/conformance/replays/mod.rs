@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use super::causes::causes;
 use super::script::{
     Shared, ada, assert_sound, at, attach, brought, bury, dead, enqueue, fatal, job, lease_all, lease_of, lease_one,
-    lease_past_breakers, ledger, listen, pipeline, plain, settle, settle_as, timeout, worker,
+    lease_past_breakers, ledger, listen, pipeline, plain, settle, settle_as, timeout, within, worker,
 };
 use crate::contract::{
     AskOutlook, CancelJobs, ClaimAutoReplay, CountTraffic, DeadFilter, DiscardDead, FindLetters, Lane, LeaseJobs,
@@ -399,13 +399,19 @@ pub async fn replays_are_listed(store: Shared) {
     }
     change(&store, 2, ReplayChange::Cancel).await;
     let list = async |open_only, limit, cursor| {
-        let page = store.list_replays(ListReplays { open_only, limit, cursor }).await.expect("listed");
+        let page =
+            store.list_replays(ListReplays { open_only, limit, cursor, within: Vec::new() }).await.expect("listed");
         (page.items.into_iter().map(|replay| replay.name).collect::<Vec<_>>(), page.next)
     };
     let (first, next) = list(false, 2, None).await;
     assert_eq!(first, ["replay 3", "replay 2"]);
     assert_eq!(list(false, 2, next).await, (vec!["replay 1".to_owned()], None));
     assert_eq!(list(true, 10, None).await.0, ["replay 3", "replay 1"]);
+    for (patterns, open) in [(&["suite"][..], 2), (&["none", "su*"], 2), (&["none", "SUITE"], 0)] {
+        let own = ListReplays { open_only: true, limit: 1, cursor: None, within: within(patterns) };
+        let page = store.list_replays(own).await.expect("listed");
+        assert_eq!((page.items.len(), page.next.is_some()), (open.min(1), open > 1), "{patterns:?}");
+    }
     let outlook = async |replays_max| {
         let params = AskOutlook { worker: worker(1), pipelines: vec![pipeline()], replays_max };
         let open = store.outlook(params).await.expect("asked").replays;

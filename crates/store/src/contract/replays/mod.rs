@@ -19,6 +19,7 @@ use redrive_core::replays::{
     Exclusion, LetterFacts, LetterState, NextReplay, Pacing, Progress, ReplayMode, ReplayState, Wish, paused_itself,
 };
 use redrive_core::time::Timestamp;
+use redrive_core::tokens::PipelinePattern;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -205,6 +206,8 @@ impl SetReplay {
 pub struct ListReplays {
     /// Only those that have not come to their end.
     pub open_only: bool,
+    /// Only those all of whose pipelines one of these means; none means any.
+    pub within: Vec<PipelinePattern>,
     /// At most so many.
     pub limit: u32,
     /// Where to go on.

@@ -11,6 +11,9 @@ CREATE TABLE result (
 ) STRICT;
 CREATE INDEX result_by_time ON result (pipeline, at, id);
 
+-- The token by which its holder settled a job that a rule discards.
+ALTER TABLE discarded ADD COLUMN token BLOB;
+
 -- How many results are kept, how many bytes they have, and how many were removed for want of room.
 ALTER TABLE pipeline ADD COLUMN results INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pipeline ADD COLUMN result_bytes INTEGER NOT NULL DEFAULT 0;
