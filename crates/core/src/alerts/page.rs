@@ -33,7 +33,9 @@ impl AlertPage {
                 cause.or_else(|| of_pipeline(Self::Overview))
             }
             Some(Condition::Replay) => id("replay").and_then(|id| id.parse().ok()).map(Self::Replay),
-            Some(Condition::Rate | Condition::Jump | Condition::Expiry) => of_pipeline(Self::Overview),
+            Some(Condition::Rate | Condition::Jump | Condition::Expiry | Condition::Letters) => {
+                of_pipeline(Self::Overview)
+            }
             Some(Condition::Breaker | Condition::Stalled | Condition::Coverage) => of_pipeline(Self::Pipeline),
             Some(Condition::Disk) | None => None,
         };
@@ -89,7 +91,9 @@ mod tests {
             let expected = match condition {
                 Condition::Cause => "/causes/3f9a1c2e".to_owned(),
                 Condition::Replay => format!("/replays/{REPLAY}"),
-                Condition::Rate | Condition::Jump | Condition::Expiry => "/?pipeline=shop".to_owned(),
+                Condition::Rate | Condition::Jump | Condition::Expiry | Condition::Letters => {
+                    "/?pipeline=shop".to_owned()
+                }
                 Condition::Breaker | Condition::Stalled | Condition::Coverage => "/pipelines/shop".to_owned(),
                 Condition::Disk => "/alerts".to_owned(),
             };
