@@ -10,6 +10,7 @@ use redrive_core::dead::Gate;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{LeasedJob, NewJob};
+use redrive_core::policy::Bounds;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Destination, Ending, Outcome, Settlement, decide};
 use redrive_core::time::Timestamp;
@@ -60,7 +61,7 @@ pub async fn enqueue(store: &Arc<dyn Store>, name: &PipelineName, callers: usize
                         .enqueue(EnqueueJobs {
                             pipeline: pipeline.clone(),
                             jobs: jobs.into(),
-                            queued_max: None,
+                            bounds: Bounds::default(),
                             now: now(),
                         })
                         .await?;
@@ -80,7 +81,9 @@ pub async fn enqueue(store: &Arc<dyn Store>, name: &PipelineName, callers: usize
 pub async fn fill(store: &Arc<dyn Store>, name: &PipelineName, count: usize) -> Result<()> {
     for first in (0..count).step_by(500) {
         let jobs = jobs(first..(first + 500).min(count))?;
-        store.enqueue(EnqueueJobs { pipeline: name.clone(), jobs: jobs.into(), queued_max: None, now: now() }).await?;
+        store
+            .enqueue(EnqueueJobs { pipeline: name.clone(), jobs: jobs.into(), bounds: Bounds::default(), now: now() })
+            .await?;
     }
     Ok(())
 }

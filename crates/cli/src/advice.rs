@@ -32,6 +32,7 @@ fn store_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e S
 fn way_out(error: &StoreError) -> &'static str {
     match error {
         StoreError::QueueFull { .. } => "; work on them, or raise max_queued",
+        StoreError::LettersFull { .. } => ": replay or discard some, or raise letters_max",
         StoreError::Missing { .. } => ": `redrive run` or `redrive push` makes one; name another with --store",
         StoreError::NewerSchema { .. } => ": upgrade redrive",
         StoreError::NotAStore { .. } => "; name another file with --store",

@@ -11,6 +11,7 @@ use redrive::tasks::{Intake, Moves, Naming, Recognised, Tasks, recognise};
 use redrive_core::actors::Actor;
 use redrive_core::ids::{JobId, PipelineName, RoundName};
 use redrive_core::jobs::{Input, NewJob, Origin};
+use redrive_core::policy::Bounds;
 use redrive_core::rounds::next_name;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
@@ -98,11 +99,11 @@ impl Intake for Server {
         NewJob::from_input(JobId::new(now, SystemChance.bits()), input, now)
     }
 
-    /// The server has its own opinion of how many may be queued.
+    /// The server applies its own limits.
     async fn enqueue(
         &self,
         pipeline: &PipelineName,
-        _queued_max: Option<u64>,
+        _bounds: Bounds,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
         let round = jobs.first().and_then(|job| job.round.clone());
@@ -123,7 +124,7 @@ impl Intake for Server {
                 let (mut first, mut all) = (jobs, Vec::new());
                 let second = first.split_off(first.len() / 2);
                 for half in [first, second] {
-                    all.extend(self.enqueue(pipeline, None, half).await?);
+                    all.extend(self.enqueue(pipeline, Bounds::default(), half).await?);
                 }
                 Ok(all)
             }

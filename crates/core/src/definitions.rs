@@ -32,6 +32,7 @@ const ASIDE: &[&str] = &[
     "kept_results_max",
     "key",
     "lease",
+    "letters_max",
     "max_queued",
     "out",
     "payload",

@@ -36,6 +36,15 @@ pub enum Detail {
         /// Jobs that may be queued.
         max: u64,
     },
+    /// See [`StoreError::LettersFull`].
+    LettersFull {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// Dead letters now.
+        letters: u64,
+        /// Dead letters at which an enqueue is refused.
+        max: u64,
+    },
     /// See [`StoreError::InvalidCursor`].
     InvalidCursor(String),
     /// See [`Error::NothingChosen`].
@@ -68,6 +77,9 @@ impl Detail {
             StoreError::QueueFull { pipeline, queued, max } => {
                 Self::QueueFull { pipeline: pipeline.clone(), queued: *queued, max: *max }
             }
+            StoreError::LettersFull { pipeline, letters, max } => {
+                Self::LettersFull { pipeline: pipeline.clone(), letters: *letters, max: *max }
+            }
             _ => return None,
         })
     }
@@ -83,6 +95,7 @@ impl From<Detail> for Error {
             Detail::NoCause(id) => StoreError::NoCause(id).into(),
             Detail::NoReplay(id) => StoreError::NoReplay(id).into(),
             Detail::QueueFull { pipeline, queued, max } => StoreError::QueueFull { pipeline, queued, max }.into(),
+            Detail::LettersFull { pipeline, letters, max } => StoreError::LettersFull { pipeline, letters, max }.into(),
             Detail::InvalidCursor(text) => StoreError::InvalidCursor(text).into(),
             Detail::NothingChosen => Self::NothingChosen,
             Detail::ChosenTwice => Self::ChosenTwice,
@@ -102,7 +115,7 @@ mod tests {
     fn an_error_that_was_told_says_what_it_said() {
         let id = JobId::new(Timestamp::from_millis(1), 7);
         let ending = IdEnding::new("00ab").expect("an ending");
-        let errors: [Error; 8] = [
+        let errors: [Error; 9] = [
             JobError::NoNumber(5).into(),
             JobError::Ended { id, state: JobState::Done }.into(),
             JobError::NoEnding(ending).into(),
@@ -110,6 +123,7 @@ mod tests {
             PipelineError::Unknown { name: "a".parse().expect("a name"), known: Vec::new() }.into(),
             ReplayError::Ambiguous(ending).into(),
             StoreError::QueueFull { pipeline: "a".parse().expect("a name"), queued: 5, max: 5 }.into(),
+            StoreError::LettersFull { pipeline: "a".parse().expect("a name"), letters: 5, max: 5 }.into(),
             Error::NothingChosen,
         ];
         for error in errors {

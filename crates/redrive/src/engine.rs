@@ -7,6 +7,7 @@ use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::{Input, NewJob, check_key};
 use redrive_core::ledger::Ledger;
 use redrive_core::outages::Waiter;
+use redrive_core::policy::Bounds;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{EnqueueJobs, EnqueuedJob};
 use redrive_store::{Location, Options, Store};
@@ -173,18 +174,18 @@ impl Redrive {
             other => Err(Error::InputNotAnObject(other.to_string())),
         };
         let jobs = inputs.into_iter().map(job).collect::<Result<_, _>>()?;
-        self.enqueue_jobs(&pipeline.name, pipeline.policy.queued_max, jobs).await
+        self.enqueue_jobs(&pipeline.name, pipeline.policy.bounds(), jobs).await
     }
 
     /// Accepts jobs that are made already.
     pub async fn enqueue_jobs(
         &self,
         pipeline: &PipelineName,
-        queued_max: Option<u64>,
+        bounds: Bounds,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
         check_keys(&jobs)?;
-        let params = EnqueueJobs { pipeline: pipeline.clone(), jobs: jobs.into(), queued_max, now: self.now() };
+        let params = EnqueueJobs { pipeline: pipeline.clone(), jobs: jobs.into(), bounds, now: self.now() };
         Ok(self.store.enqueue(params).await?)
     }
 

@@ -23,6 +23,9 @@ use utoipa::ToSchema;
 /// How long who came too often is asked to wait.
 const SOON: Duration = Duration::from_secs(1);
 
+/// When to come again if a person has to make room first.
+const LATER: Duration = Duration::from_secs(60);
+
 /// Why a request was not done.
 #[derive(Clone, Debug)]
 pub struct ApiError {
@@ -226,6 +229,9 @@ impl ApiError {
         match error {
             StoreError::QueueFull { .. } => {
                 Self { retry_after: Some(SOON), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", text) }
+            }
+            StoreError::LettersFull { .. } => {
+                Self { retry_after: Some(LATER), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "letters_full", text) }
             }
             StoreError::Busy { retry_after, .. } => Self::unavailable("store_busy", "the store is busy", retry_after),
             StoreError::InvalidCursor(_) => Self::invalid("cursor", text),

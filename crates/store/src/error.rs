@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use redrive_core::ids::PipelineName;
 use redrive_core::outages::Obstacle;
+use redrive_core::policy::Exceeded;
 use redrive_core::state::IllegalMove;
 
 /// The result of a store's verb.
@@ -24,6 +25,16 @@ pub enum StoreError {
         /// Jobs queued now.
         queued: u64,
         /// Jobs that may be queued.
+        max: u64,
+    },
+    /// The pipeline has too many dead letters: nothing of the batch was accepted.
+    #[error("pipeline {pipeline} has {letters} dead letters, and at {max} nothing more is enqueued")]
+    LettersFull {
+        /// The pipeline.
+        pipeline: PipelineName,
+        /// Dead letters now.
+        letters: u64,
+        /// Dead letters at which an enqueue is refused.
         max: u64,
     },
     /// There is no store at the place, and none was to be made.
@@ -260,6 +271,15 @@ pub struct Passing<'a> {
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
 impl StoreError {
+    /// The refusal of an enqueue by a limit of its pipeline.
+    pub fn exceeded(pipeline: &PipelineName, exceeded: Exceeded) -> Self {
+        let pipeline = pipeline.clone();
+        match exceeded {
+            Exceeded::Queued { queued, max } => Self::QueueFull { pipeline, queued, max },
+            Exceeded::Letters { letters, max } => Self::LettersFull { pipeline, letters, max },
+        }
+    }
+
     /// Others keep the store at a place busy.
     pub(crate) fn busy(place: impl Display) -> Self {
         Self::Busy { place: place.to_string(), retry_after: RETRY_AFTER }
@@ -291,6 +311,7 @@ impl StoreError {
         matches!(
             self,
             Self::QueueFull { .. }
+                | Self::LettersFull { .. }
                 | Self::NotEmpty { .. }
                 | Self::Leased { .. }
                 | Self::Conflict { .. }

@@ -27,7 +27,7 @@ pub async fn run(setting: &Setting, args: PushArgs) -> Result<Exit> {
     // What had come of a stream is still enqueued.
     let signalled = signals::watch(stop.clone(), CancellationToken::new(), |_| ());
     let pushed = Feed {
-        queued_max: setting.policy(&pipeline).queued_max,
+        bounds: setting.policy(&pipeline).bounds(),
         target: setting.fixed_target(&pipeline),
         traceparent: args.traceparent,
         naming,

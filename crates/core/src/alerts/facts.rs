@@ -46,6 +46,10 @@ pub struct PipelineFacts {
     pub deadline: Duration,
     /// Letters of unresolved causes that will soon be too old.
     pub expiring: Option<Expiring>,
+    /// Dead letters.
+    pub letters: u64,
+    /// Dead letters at which an enqueue is refused.
+    pub letters_max: Option<u64>,
 }
 
 /// Letters that will soon be discarded for their age.

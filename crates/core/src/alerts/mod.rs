@@ -74,13 +74,15 @@ pub enum Condition {
     Coverage,
     /// Letters of unresolved causes are about to be discarded for their age.
     Expiry,
+    /// A pipeline has as many dead letters as it may have, so that nothing is enqueued.
+    Letters,
     /// The disk of the store is nearly full.
     Disk,
 }
 
 impl Condition {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Rate,
         Self::Jump,
         Self::Cause,
@@ -89,6 +91,7 @@ impl Condition {
         Self::Stalled,
         Self::Coverage,
         Self::Expiry,
+        Self::Letters,
         Self::Disk,
     ];
 
@@ -103,6 +106,7 @@ impl Condition {
             Self::Stalled => "stalled",
             Self::Coverage => "coverage",
             Self::Expiry => "expiry",
+            Self::Letters => "letters",
             Self::Disk => "disk",
         }
     }

@@ -34,7 +34,9 @@ impl AlertPage {
                 cause.or_else(|| of_pipeline(Self::Overview))
             }
             Some(Condition::Replay) => replay(),
-            Some(Condition::Rate | Condition::Jump | Condition::Expiry) => of_pipeline(Self::Overview),
+            Some(Condition::Rate | Condition::Jump | Condition::Expiry | Condition::Letters) => {
+                of_pipeline(Self::Overview)
+            }
             Some(Condition::Stalled) => replay().or_else(|| of_pipeline(Self::Pipeline)),
             Some(Condition::Breaker | Condition::Coverage) => of_pipeline(Self::Pipeline),
             Some(Condition::Disk) | None => None,
@@ -91,7 +93,9 @@ mod tests {
             let expected = match condition {
                 Condition::Cause => "/causes/3f9a1c2e".to_owned(),
                 Condition::Replay | Condition::Stalled => format!("/replays/{REPLAY}"),
-                Condition::Rate | Condition::Jump | Condition::Expiry => "/?pipeline=shop".to_owned(),
+                Condition::Rate | Condition::Jump | Condition::Expiry | Condition::Letters => {
+                    "/?pipeline=shop".to_owned()
+                }
                 Condition::Breaker | Condition::Coverage => "/pipelines/shop".to_owned(),
                 Condition::Disk => "/alerts".to_owned(),
             };

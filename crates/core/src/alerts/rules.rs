@@ -51,6 +51,8 @@ impl Rules {
             Condition::Stalled => self.stalled.is_some(),
             Condition::Coverage => self.coverage.is_some(),
             Condition::Expiry => self.expiry.is_some(),
+            // The pipeline has the threshold.
+            Condition::Letters => true,
             Condition::Disk => self.disk.is_some(),
         }
     }

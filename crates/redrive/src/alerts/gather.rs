@@ -162,6 +162,8 @@ fn pipelines(
             queued: u64::try_from(ledger.queued).unwrap_or(0),
             deadline: policy.deadline,
             expiring,
+            letters: u64::try_from(ledger.dead).unwrap_or(0),
+            letters_max: policy.letters_max,
         };
         (name.clone(), facts)
     };

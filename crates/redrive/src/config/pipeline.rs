@@ -65,6 +65,8 @@ pub struct PipelineConfig {
     pub lease: Option<Time>,
     /// Queued jobs above which an enqueue is refused.
     pub max_queued: Option<u64>,
+    /// Dead letters at which an enqueue is refused.
+    pub letters_max: Option<u64>,
     /// The longest input that is accepted.
     pub input_max: Option<Size>,
     /// How long dead letters are kept, or `forever`.
@@ -360,6 +362,7 @@ impl PipelineConfig {
             // A pipeline takes those of its handler.
             proxies: defaults.proxies,
             queued_max: self.max_queued,
+            letters_max: self.letters_max,
             auto_replays: self.auto_replay.policies(),
             retention: self.retention.map_or(defaults.retention, |retention| retention.0),
             history: self.history.map_or(defaults.history, |history| history.0),

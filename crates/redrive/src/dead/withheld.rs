@@ -9,7 +9,9 @@ use redrive_core::failures::{Failure, FailureReport, Reason};
 use redrive_core::hand_on::HandedJob;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::jobs::{NewJob, Origin};
+use redrive_core::policy::Bounds;
 use redrive_core::time::Timestamp;
+use redrive_store::StoreError;
 use redrive_store::contract::EnqueuedJob;
 
 use super::import::Brought;
@@ -63,9 +65,13 @@ impl Redrive {
                 }
             }
         }
+        let bounds = setting.policy(pipeline).bounds();
+        if !withheld.is_empty() {
+            self.check_letters(pipeline, bounds).await?;
+        }
         let mut enqueued = match whole.is_empty() {
             true => Vec::new(),
-            false => self.enqueue_jobs(pipeline, setting.policy(pipeline).queued_max, whole).await?,
+            false => self.enqueue_jobs(pipeline, bounds, whole).await?,
         }
         .into_iter();
         let mut buried = self.withhold(withheld, by).await?.into_iter();
@@ -83,6 +89,15 @@ impl Redrive {
             },
         };
         lacking.into_iter().map(told).collect()
+    }
+
+    /// Refuses an enqueue while the pipeline has too many dead letters.
+    async fn check_letters(&self, pipeline: &PipelineName, bounds: Bounds) -> Result<(), Error> {
+        let letters = u64::try_from(self.ledger(pipeline).await?.dead).unwrap_or(0);
+        match (Bounds { queued_max: None, ..bounds }).exceeded(1, (0, letters)) {
+            Some(exceeded) => Err(StoreError::exceeded(pipeline, exceeded).into()),
+            None => Ok(()),
+        }
     }
 
     /// Jobs that are handed on over the network: those that lack nothing, and apart those that do.

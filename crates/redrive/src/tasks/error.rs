@@ -60,7 +60,7 @@ pub enum TasksError {
         /// Tasks that would be new, as far as was looked.
         new: u64,
     },
-    /// The queue has no room for the rest.
+    /// The queue has no room for the rest, or there are too many dead letters.
     #[error("{accepted} of the tasks were accepted before it")]
     Full {
         /// Tasks that were accepted.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::jobs::{NewJob, Origin};
+use redrive_core::policy::Bounds;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
@@ -110,8 +111,8 @@ pub struct Feed {
     pub into: Arc<dyn Intake>,
     /// The pipeline.
     pub pipeline: PipelineName,
-    /// Queued jobs above which nothing more is accepted.
-    pub queued_max: Option<u64>,
+    /// Limits at which nothing more is accepted.
+    pub bounds: Bounds,
     /// What to do then.
     pub when_full: WhenFull,
     /// The target that all jobs have, if not each its own.
@@ -138,7 +139,7 @@ impl Feed {
         Self {
             into,
             pipeline,
-            queued_max: None,
+            bounds: Bounds::default(),
             when_full: WhenFull::Refuse,
             target: None,
             traceparent: None,
@@ -221,9 +222,10 @@ impl Feed {
         while !batch.is_empty() && !fed.limited && (is_stream || !self.stop.is_cancelled()) {
             let left = self.limit.map_or(usize::MAX, |limit| to_size(limit.saturating_sub(fed.accepted)));
             // What had come of a stream before it was left is nowhere else: nobody makes room for it any more.
-            let queued_max = self.queued_max.filter(|_| !(is_stream && self.stop.is_cancelled()));
+            let is_left = is_stream && self.stop.is_cancelled();
+            let bounds = if is_left { Bounds::default() } else { self.bounds };
             let part: Vec<NewJob> = batch.iter().take(size.min(left)).cloned().collect();
-            match self.into.enqueue(&self.pipeline, queued_max, part).await {
+            match self.into.enqueue(&self.pipeline, bounds, part).await {
                 Ok(enqueued) => {
                     self.is_full.store(false, Ordering::Relaxed);
                     fed.count(&enqueued, begun, self.keep_dead);
@@ -241,6 +243,10 @@ impl Feed {
                         self.is_full.store(true, Ordering::Relaxed);
                         self.wait_for_room(&mut **moves.get_or_insert_with(|| self.into.moves())).await?;
                     }
+                }
+                // Only a person makes room.
+                Err(Error::Store(full @ StoreError::LettersFull { .. })) => {
+                    return Err(TasksError::Full { accepted: fed.accepted, source: full }.into());
                 }
                 Err(error) => return Err(error),
             }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
 use redrive_core::jobs::{Input, NewJob};
+use redrive_core::policy::Bounds;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{Changes, EnqueuedJob, FindTasks, KnownTask, Topic};
 
@@ -22,7 +23,7 @@ pub trait Intake: Send + Sync {
     async fn enqueue(
         &self,
         pipeline: &PipelineName,
-        queued_max: Option<u64>,
+        bounds: Bounds,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error>;
 
@@ -64,10 +65,10 @@ impl Intake for Redrive {
     async fn enqueue(
         &self,
         pipeline: &PipelineName,
-        queued_max: Option<u64>,
+        bounds: Bounds,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<EnqueuedJob>, Error> {
-        self.enqueue_jobs(pipeline, queued_max, jobs).await
+        self.enqueue_jobs(pipeline, bounds, jobs).await
     }
 
     async fn known_tasks(&self, params: FindTasks) -> Result<Vec<Option<KnownTask>>, Error> {

@@ -10,6 +10,7 @@ use redrive::tasks::{BrokenLine, ByLine, Fed, Feed, Naming, Recognised, TaskForm
 use redrive::worker::Until;
 use redrive::{CancellationToken, Error, ErrorKind, Job, Pipeline, Redrive, json};
 use redrive_core::jobs::{Input, NewJob};
+use redrive_core::policy::Bounds;
 use redrive_core::tasks::FILE_DIGITS;
 use redrive_store::Options;
 use redrive_store::conformance::decorators::{Counting, Decorated};
@@ -22,7 +23,7 @@ use crate::support::in_memory;
 fn feed(redrive: &Redrive, queued_max: Option<u64>, when_full: WhenFull) -> Feed {
     let pipeline = "p".parse().expect("a name");
     Feed {
-        queued_max,
+        bounds: Bounds::of_queue(queued_max),
         when_full,
         ..Feed::new(std::sync::Arc::new(redrive.clone()), pipeline, CancellationToken::new())
     }
@@ -341,7 +342,7 @@ async fn a_file_of_before_is_known_by_its_lines_and_asked_about_if_it_was_change
     assert_eq!(recognise(before, &Naming::default()).await, Recognised::AsItIs, "nothing is from before");
     let hash = blake3::hash(before.as_bytes()).to_hex()[..FILE_DIGITS].to_owned();
     let job = |line: u32| NewJob { key: Some(format!("{hash}:{line}")), ..redrive.new_job(Input::new()) };
-    redrive.enqueue_jobs(&name, None, vec![job(1), job(2)]).await.expect("accepted");
+    redrive.enqueue_jobs(&name, Bounds::default(), vec![job(1), job(2)]).await.expect("accepted");
     let conn = rusqlite::Connection::open(&path).expect("opened");
     conn.execute("INSERT INTO task_file (pipeline, hash) SELECT id, ?1 FROM pipeline", [&hash])
         .expect("a store of before");

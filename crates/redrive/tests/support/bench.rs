@@ -11,6 +11,7 @@ use redrive::{Pipeline, Policy, Redrive};
 use redrive_core::dead::DeadLetter;
 use redrive_core::jobs::{NewJob, Origin};
 use redrive_core::payloads::Payload;
+use redrive_core::policy::Bounds;
 use redrive_core::retry::RetryPolicy;
 use redrive_core::secrets::Secrets;
 use redrive_store::Options;
@@ -102,7 +103,7 @@ impl Bench {
             origin: self.origin.clone(),
             ..self.redrive.new_job(input.as_object().expect("an object").clone())
         };
-        self.redrive.enqueue_jobs(pipeline.name(), None, vec![job]).await.expect("accepted");
+        self.redrive.enqueue_jobs(pipeline.name(), Bounds::default(), vec![job]).await.expect("accepted");
         self.redrive.drain(pipeline).await.expect("drained");
         let params = ListDead { with_failures: true, ..ListDead::newest(DeadFilter::default(), 1) };
         self.redrive.store().list_dead(params).await.expect("listed").items.pop()

@@ -34,6 +34,30 @@ async fn a_full_queue_says_when_to_come_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn with_too_many_letters_jobs_are_refused_and_letters_are_taken() {
+    let config = "[pipeline.shop]\nhandler = \"remote\"\nletters_max = 1\n[alerts.sink.log]\nkind = \"log\"\n";
+    let server = Running::with(config).await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    for n in [2, 3] {
+        server.report("shop", json!({ "n": n }), "no").await;
+    }
+    let exported = server.get("/letters").await.ok()["items"][0].clone();
+    let more = |input: serde_json::Value| json!({ "pipeline": "shop", "jobs": [{ "input": input }] });
+    for input in [json!({ "n": 4 }), json!({ "n": 5, "token": "hunter2hunter2" })] {
+        let refused = server.post("/jobs", more(input)).await;
+        assert_eq!(refused.refused(), (429, "letters_full".to_owned()));
+        let told = refused.json()["error"]["message"].to_string();
+        assert!(told.contains("shop") && told.contains("2 dead letters"), "{told}");
+        assert!(refused.header("retry-after").is_some());
+    }
+    let ledger = server.redrive.ledger(&"shop".parse().expect("a name")).await.expect("read");
+    assert_eq!((ledger.queued, ledger.dead, ledger.discarded), (1, 2, 0), "nothing is evicted: {exported}");
+    let fires = server.post("/alerts/check", json!({})).await.ok();
+    let keys: Vec<_> = fires["alerts"].as_array().expect("alerts").iter().map(|alert| alert["key"].clone()).collect();
+    assert!(keys.contains(&json!("letters/shop")), "{fires}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_cancelled_with_a_record() {
     let server = Running::start().await;
     let ids = server.enqueue("shop", [json!({ "n": 1 }), json!({ "n": 2 })]).await;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use redrive_core::policy::Bounds;
 use redrive_server::{Options, Patience};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -246,7 +247,11 @@ async fn who_reads_too_slowly_is_dropped() {
     // One job is on its page however long it is: this one is of another time, with another `input_max`.
     let input = json!({ "text": "x".repeat(12 << 20) }).as_object().cloned().expect("an object");
     let job = server.redrive.new_job(input);
-    server.redrive.enqueue_jobs(&"shop".parse().expect("a name"), None, vec![job]).await.expect("accepted");
+    server
+        .redrive
+        .enqueue_jobs(&"shop".parse().expect("a name"), Bounds::default(), vec![job])
+        .await
+        .expect("accepted");
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
     let head = format!(
         "GET /api/v1/jobs?limit=1000 HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {LOCAL}\r\n\r\n",

@@ -2,6 +2,7 @@
 
 use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::jobs::NewJob;
+use redrive_core::policy::Bounds;
 use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
 use serde_json::json;
@@ -254,7 +255,7 @@ pub async fn holding_goes_in_steps(store: Shared) {
 pub async fn jobs_that_were_held_for_too_long_are_leased_alone(store: Shared) {
     hold_the_sick_one(&store).await;
     enqueue(&store, vec![sick(2), well(3)]).await;
-    let late = EnqueueJobs { pipeline: pipeline(), jobs: vec![sick(4)].into(), queued_max: None, now: at(9) };
+    let late = EnqueueJobs { pipeline: pipeline(), jobs: vec![sick(4)].into(), bounds: Bounds::default(), now: at(9) };
     store.enqueue(late).await.expect("accepted");
     let now = at(10);
     lease_all(&store, 10, now).await;

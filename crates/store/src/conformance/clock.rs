@@ -7,6 +7,7 @@ use redrive_core::clock::Uptime;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::ids::ReplayId;
 use redrive_core::jobs::{LeasedJob, NewJob};
+use redrive_core::policy::Bounds;
 use redrive_core::policy::Policy;
 use redrive_core::retry::RetryPolicy;
 use redrive_core::settlements::{Ending, Outcome, decide};
@@ -60,8 +61,12 @@ pub async fn due_times_of_a_clock_that_was_ahead_are_mended(store: Shared) {
     let told = FailureReport { retry_after_secs: Some(600.0), ..FailureReport::new(Reason::RateLimited, "later") };
     settle(&store, &leased[1], Outcome::Failed(told), at(HOURS_3)).await;
     settle(&store, &leased[2], timeout(), at(2)).await;
-    let fresh =
-        EnqueueJobs { pipeline: pipeline(), jobs: vec![late_job(4)].into(), queued_max: None, now: at(HOURS_3) };
+    let fresh = EnqueueJobs {
+        pipeline: pipeline(),
+        jobs: vec![late_job(4)].into(),
+        bounds: Bounds::default(),
+        now: at(HOURS_3),
+    };
     store.enqueue(fresh).await.expect("accepted");
     assert!(lease_all(&store, 9, at(2)).await.jobs.is_empty());
     assert_eq!(mend(&store, at(2)).await, 3);
@@ -87,7 +92,8 @@ pub async fn a_scheduled_job_is_pulled_in_once(store: Shared) {
     attach(&store, 1).await;
     let wait = 2 * 86_400;
     let scheduled = NewJob { due_at: at(HOURS_3 + wait), ..job(1, plain()) };
-    let params = EnqueueJobs { pipeline: pipeline(), jobs: vec![scheduled].into(), queued_max: None, now: at(HOURS_3) };
+    let params =
+        EnqueueJobs { pipeline: pipeline(), jobs: vec![scheduled].into(), bounds: Bounds::default(), now: at(HOURS_3) };
     store.enqueue(params).await.expect("accepted");
     assert_eq!(mend(&store, at(0)).await, 1);
     assert_eq!(mend(&store, at(60)).await, 0, "once is enough");

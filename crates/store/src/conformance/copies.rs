@@ -6,7 +6,7 @@ use redrive_core::copies::{Copies, CopyNote};
 use redrive_core::crashes::{LostLease, judge};
 use redrive_core::failures::Reason;
 use redrive_core::ids::{CopyId, PipelineName};
-use redrive_core::policy::Policy;
+use redrive_core::policy::{Bounds, Policy};
 use redrive_core::settlements::{Ending, Outcome, Settlement};
 use redrive_core::time::Timestamp;
 use serde_json::json;
@@ -189,7 +189,7 @@ pub async fn a_store_that_is_copied_is_not_written(store: Shared, other: Shared)
     bury(&store, job(1, plain()), Reason::Blocked, "no", at(0)).await;
     mark_source(&store, &other).await.expect("marked");
     let copied = |error: StoreError| matches!(error, StoreError::BeingCopied { to, .. } if to == TARGET);
-    assert!(copied(try_enqueue(&store, vec![job(2, plain())], None).await.expect_err("refused")));
+    assert!(copied(try_enqueue(&store, vec![job(2, plain())], Bounds::default()).await.expect_err("refused")));
     assert!(copied(store.lease(lease_of(Lane::Queue, 1, at(0))).await.expect_err("refused")));
     assert!(copied(store.beat(beat(1, Vec::new(), at(0))).await.expect_err("refused")));
     assert_eq!(dead(&store, DeadFilter::default()).await.len(), 1, "reading goes on");
@@ -197,7 +197,7 @@ pub async fn a_store_that_is_copied_is_not_written(store: Shared, other: Shared)
     assert_eq!(marked, note(&other, TARGET).await);
     mark_source(&store, &other).await.expect("begun anew");
     store.end_copy_from(EndCopy { id: CopyId::new(at(0), 1), ..end() }).await.expect("another copy");
-    assert!(try_enqueue(&store, vec![job(2, plain())], None).await.is_err(), "that was another copy");
+    assert!(try_enqueue(&store, vec![job(2, plain())], Bounds::default()).await.is_err(), "that was another copy");
     for _ in 0..2 {
         store.end_copy_from(end()).await.expect("released");
     }
@@ -210,7 +210,7 @@ pub async fn an_unfinished_copy_is_not_worked_on(store: Shared, other: Shared) {
     enqueue(&store, vec![job(1, plain())]).await;
     mark_source(&store, &other).await.expect("marked");
     mark_target(&store, &other).await.expect("marked");
-    let refused = try_enqueue(&other, vec![job(2, plain())], None).await.expect_err("refused");
+    let refused = try_enqueue(&other, vec![job(2, plain())], Bounds::default()).await.expect_err("refused");
     assert!(matches!(refused, StoreError::Unfinished { from, .. } if from == SOURCE));
     while write_piece(&store, &other).await {}
     assert!(other.beat(beat(1, Vec::new(), at(0))).await.is_err(), "all has come over, and nobody has said so");

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use redrive_core::failures::Reason;
+use redrive_core::policy::Bounds;
 use redrive_core::settlements::Outcome;
 
 use super::script::{
@@ -36,7 +37,11 @@ pub async fn resending_changes_nothing(first: Shared, second: Shared) {
     let jobs = || (1..=3).map(|n| job(n, serde_json::json!({"key": format!("k{n}")}))).collect::<Vec<_>>();
     let accepted = enqueue(&first, jobs()).await;
     assert!(accepted.iter().all(|answer| matches!(answer, EnqueuedJob::Accepted(_))));
-    assert_eq!(try_enqueue(&second, jobs(), None).await.expect("answered"), accepted, "the same jobs again");
+    assert_eq!(
+        try_enqueue(&second, jobs(), Bounds::default()).await.expect("answered"),
+        accepted,
+        "the same jobs again"
+    );
     assert_eq!(ledger(&first).await.accepted, 3);
 
     let asked = lease_of(Lane::Queue, 2, at(1));
@@ -52,7 +57,7 @@ pub async fn resending_changes_nothing(first: Shared, second: Shared) {
     assert_eq!((counts.done, counts.leased, counts.queued), (1, 1, 1), "a settlement counts once");
 }
 
-/// A job without a key that is sent again is the one that was accepted, wherever that is by then, and however full the queue is.
+/// A job without a key that is sent again is the one that was accepted, wherever that is by then, and however full the pipeline is.
 pub async fn what_is_sent_again_is_accepted_once(first: Shared, second: Shared) {
     attach(&first, 1).await;
     let jobs = || (1..=5).map(|n| job(n, plain())).collect::<Vec<_>>();
@@ -66,7 +71,8 @@ pub async fn what_is_sent_again_is_accepted_once(first: Shared, second: Shared) 
     let before = ledger(&first).await;
     assert_eq!((before.done, before.dead, before.leased, before.discarded, before.queued), (1, 1, 1, 1, 2));
     for bound in [None, Some(1)] {
-        assert_eq!(try_enqueue(&second, jobs(), bound).await.expect("answered"), accepted, "{bound:?}");
+        let bounds = Bounds { queued_max: bound, letters_max: bound };
+        assert_eq!(try_enqueue(&second, jobs(), bounds).await.expect("answered"), accepted, "{bound:?}");
     }
     assert_eq!(ledger(&first).await, before);
     assert_sound(&first).await;

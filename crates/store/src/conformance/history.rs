@@ -1,6 +1,7 @@
 //! What must hold of forgetting.
 
 use redrive_core::failures::Reason;
+use redrive_core::policy::Bounds;
 use redrive_core::settlements::Outcome;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
@@ -76,7 +77,7 @@ pub async fn what_is_open_is_not_forgotten(store: Shared) {
     let other = "other".parse().expect("a name");
     let jobs = vec![job(4, json!({"key": "elsewhere"}))];
     store
-        .enqueue(EnqueueJobs { pipeline: other, jobs: jobs.into(), queued_max: None, now: at(0) })
+        .enqueue(EnqueueJobs { pipeline: other, jobs: jobs.into(), bounds: Bounds::default(), now: at(0) })
         .await
         .expect("accepted");
     forget(&store, at(50 * DAY), at(100 * DAY)).await;
@@ -97,7 +98,7 @@ pub async fn a_key_that_is_met_again_is_kept(store: Shared) {
     for day in 1..=200 {
         let now = at(day * DAY);
         let jobs = vec![job(1_000 + day as u128, json!({"key": "daily"}))];
-        let met = EnqueueJobs { pipeline: pipeline(), jobs: jobs.into(), queued_max: None, now };
+        let met = EnqueueJobs { pipeline: pipeline(), jobs: jobs.into(), bounds: Bounds::default(), now };
         let answer = store.enqueue(met).await.expect("asked");
         assert!(matches!(answer[0], EnqueuedJob::Known { state: JobState::Done, .. }), "day {day}: {answer:?}");
         forget(&store, at((day - 90) * DAY), now).await;

@@ -8,6 +8,7 @@ use redrive_core::failures::Reason;
 use redrive_core::hand_on::HandedJob;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::jobs::{LeasedJob, NewJob};
+use redrive_core::policy::Bounds;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_core::state::JobState;
@@ -15,8 +16,8 @@ use serde_json::json;
 
 use super::replays::replay_one;
 use super::script::{
-    Shared, ada, assert_sound, at, attach, brought, bury, enqueue, job, lease_all, lease_one, ledger, pipeline, plain,
-    settle, settle_all, timeout, try_enqueue, within,
+    Shared, ada, assert_sound, at, attach, brought, bury, enqueue, fatal, job, lease_all, lease_one, ledger, pipeline,
+    plain, settle, settle_all, timeout, try_enqueue, within,
 };
 use crate::StoreError;
 use crate::contract::{
@@ -56,7 +57,8 @@ pub async fn keys_belong_to_a_pipeline(store: Shared) {
     enqueue(&store, vec![job(1, json!({"key": "k"}))]).await;
     let other = "other".parse().expect("a name");
     let jobs = vec![job(2, json!({"key": "k"}))];
-    let answer = store.enqueue(EnqueueJobs { pipeline: other, jobs: jobs.into(), queued_max: None, now: at(0) }).await;
+    let answer =
+        store.enqueue(EnqueueJobs { pipeline: other, jobs: jobs.into(), bounds: Bounds::default(), now: at(0) }).await;
     assert!(matches!(answer.expect("accepted")[0], EnqueuedJob::Accepted(_)));
 }
 
@@ -67,9 +69,11 @@ pub async fn keys_belong_to_a_round(store: Shared) {
     assert!(answers.iter().all(|answer| matches!(answer, EnqueuedJob::Accepted(_))), "{answers:?}");
     let known = EnqueuedJob::Known { id: of(2, "").id, state: JobState::Queued, ended_at: None };
     assert_eq!(enqueue(&store, vec![of(4, "monday")]).await, [known]);
-    let full = try_enqueue(&store, vec![of(5, "monday"), of(6, "wednesday")], Some(3)).await;
+    let full = try_enqueue(&store, vec![of(5, "monday"), of(6, "wednesday")], Bounds::of_queue(Some(3))).await;
     assert!(matches!(full, Err(StoreError::QueueFull { .. })), "one of them is new: {full:?}");
-    try_enqueue(&store, vec![of(5, "monday"), of(6, "wednesday")], Some(4)).await.expect("one of them is known");
+    try_enqueue(&store, vec![of(5, "monday"), of(6, "wednesday")], Bounds::of_queue(Some(4)))
+        .await
+        .expect("one of them is known");
     assert_sound(&store).await;
 }
 
@@ -178,14 +182,37 @@ pub async fn a_job_keeps_its_number_round_and_origin(store: Shared) {
 /// A batch that does not fit is refused as a whole; jobs that are known need no room.
 pub async fn a_full_queue_refuses_all(store: Shared) {
     let keyed = |n: u128| job(n, json!({"key": n.to_string()}));
-    try_enqueue(&store, vec![keyed(1), keyed(2)], Some(3)).await.expect("two fit");
-    let refused = try_enqueue(&store, vec![keyed(3), keyed(4)], Some(3)).await;
+    try_enqueue(&store, vec![keyed(1), keyed(2)], Bounds::of_queue(Some(3))).await.expect("two fit");
+    let refused = try_enqueue(&store, vec![keyed(3), keyed(4)], Bounds::of_queue(Some(3))).await;
     assert!(matches!(refused, Err(StoreError::QueueFull { queued: 2, max: 3, .. })), "{refused:?}");
     assert_eq!(ledger(&store).await.accepted, 2, "nothing of the batch was accepted");
     let again = vec![keyed(1), keyed(2), keyed(3)];
-    try_enqueue(&store, again, Some(3)).await.expect("only one of them is new");
-    try_enqueue(&store, vec![keyed(1)], Some(1)).await.expect("a known job needs no room");
+    try_enqueue(&store, again, Bounds::of_queue(Some(3))).await.expect("only one of them is new");
+    try_enqueue(&store, vec![keyed(1)], Bounds::of_queue(Some(1))).await.expect("a known job needs no room");
     assert_eq!(ledger(&store).await.queued, 3);
+    assert_sound(&store).await;
+}
+
+/// New jobs are refused while a pipeline has as many dead letters as it may have; nothing is evicted, and what fails becomes a letter.
+pub async fn too_many_letters_refuse_new_jobs_alone(store: Shared) {
+    let bounds = Bounds { queued_max: None, letters_max: Some(2) };
+    let keyed = |n: u128| job(n, json!({"key": n.to_string()}));
+    attach(&store, 1).await;
+    bury(&store, keyed(1), Reason::Blocked, "no", at(100)).await;
+    try_enqueue(&store, vec![keyed(2), keyed(3)], bounds).await.expect("there is one letter");
+    for _ in 0..2 {
+        let leased = lease_one(&store, at(100)).await;
+        settle(&store, &leased, fatal(Reason::Blocked, "no"), at(100)).await;
+    }
+    assert_eq!(ledger(&store).await.dead, 3, "jobs that were queued become letters");
+    let refused = try_enqueue(&store, vec![keyed(1), keyed(4)], bounds).await;
+    assert!(matches!(refused, Err(StoreError::LettersFull { letters: 3, max: 2, .. })), "{refused:?}");
+    assert_eq!(ledger(&store).await.accepted, 3, "nothing of the batch was accepted");
+    try_enqueue(&store, vec![keyed(1)], bounds).await.expect("a known job needs no room");
+    let ids = vec![keyed(1).id, keyed(2).id];
+    let discard = DiscardDead { ids, by: ada(), why: "gone".into(), now: at(111) };
+    store.discard_dead(discard).await.expect("discarded");
+    try_enqueue(&store, vec![keyed(4)], bounds).await.expect("there is one letter again");
     assert_sound(&store).await;
 }
 

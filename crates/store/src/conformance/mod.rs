@@ -66,7 +66,7 @@ macro_rules! conformance_tests {
             chunks: [every_bounded_verb_stops_at_its_limit]
             jobs: [accepts_and_counts, a_key_is_accepted_once, keys_belong_to_a_pipeline, keys_belong_to_a_round,
                    a_number_never_repeats, a_job_keeps_its_number_round_and_origin, a_job_is_found_by_number_and_ending,
-                   digits_may_be_a_number_and_an_ending, a_full_queue_refuses_all,
+                   digits_may_be_a_number_and_an_ending, a_full_queue_refuses_all, too_many_letters_refuse_new_jobs_alone,
                    lists_filter_and_page, shows_jobs_in_every_state, cancels_queued_and_leased_jobs,
                    a_huge_input_comes_back_whole, a_bad_cursor_fails_only_its_caller,
                    a_job_that_is_done_hands_on_others]

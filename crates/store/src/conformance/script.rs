@@ -13,7 +13,7 @@ use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob, NewJob};
 use redrive_core::ledger::Ledger;
-use redrive_core::policy::Policy;
+use redrive_core::policy::{Bounds, Policy};
 use redrive_core::settlements::{Decision, Destination, Ending, Outcome, Settlement, decide};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::PipelinePattern;
@@ -56,12 +56,12 @@ pub fn job(n: u128, fields: Value) -> NewJob {
 
 /// Enqueues jobs to the suite's pipeline.
 pub async fn enqueue(store: &Shared, jobs: Vec<NewJob>) -> Vec<EnqueuedJob> {
-    try_enqueue(store, jobs, None).await.expect("accepted")
+    try_enqueue(store, jobs, Bounds::default()).await.expect("accepted")
 }
 
 /// Enqueues jobs to a pipeline with a bound.
-pub async fn try_enqueue(store: &Shared, jobs: Vec<NewJob>, queued_max: Option<u64>) -> Result<Vec<EnqueuedJob>> {
-    store.enqueue(EnqueueJobs { pipeline: pipeline(), jobs: jobs.into(), queued_max, now: at(0) }).await
+pub async fn try_enqueue(store: &Shared, jobs: Vec<NewJob>, bounds: Bounds) -> Result<Vec<EnqueuedJob>> {
+    store.enqueue(EnqueueJobs { pipeline: pipeline(), jobs: jobs.into(), bounds, now: at(0) }).await
 }
 
 /// A heartbeat of worker `n`, whose leases last another 30 seconds.

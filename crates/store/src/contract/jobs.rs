@@ -7,6 +7,7 @@ use redrive_core::actors::Actor;
 use redrive_core::failures::{Failure, Reason};
 use redrive_core::ids::{JobId, JobRef, PipelineName, WorkerId};
 use redrive_core::jobs::{JobView, NewJob};
+use redrive_core::policy::Bounds;
 use redrive_core::retrying::RetryingJob;
 use redrive_core::state::JobState;
 use redrive_core::time::Timestamp;
@@ -55,8 +56,8 @@ pub struct EnqueueJobs {
     pub pipeline: PipelineName,
     /// The jobs, shared by the layers that they pass.
     pub jobs: Arc<Vec<NewJob>>,
-    /// Queued jobs above which the whole batch is refused.
-    pub queued_max: Option<u64>,
+    /// Limits at which the whole batch is refused.
+    pub bounds: Bounds,
     /// The time.
     pub now: Timestamp,
 }

@@ -156,11 +156,14 @@ impl Batch {
         self.tallies.count(pipeline, now, delta);
     }
 
-    /// Jobs queued in a pipeline, as of now.
-    pub(super) async fn queued(&mut self, pipeline: i64) -> Result<i64, Fault> {
-        let written: i64 =
-            self.conn.query_one("SELECT queued FROM pipeline WHERE id = $1", args![pipeline], |row| row.get(0)).await?;
-        Ok(written + self.ledger(pipeline).queued)
+    /// Jobs that are queued in a pipeline, and its dead letters, as of now.
+    pub(super) async fn queued_and_dead(&mut self, pipeline: i64) -> Result<(u64, u64), Fault> {
+        let sql = "SELECT queued, dead FROM pipeline WHERE id = $1";
+        let (queued, dead): (i64, i64) =
+            self.conn.query_one(sql, args![pipeline], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+        let changed = self.ledger(pipeline);
+        let sum = |written: i64, change: i64| u64::try_from(written + change).unwrap_or(0);
+        Ok((sum(queued, changed.queued), sum(dead, changed.dead)))
     }
 
     /// Where a pipeline stands.

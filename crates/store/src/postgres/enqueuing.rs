@@ -45,9 +45,9 @@ pub(super) type Place = (JobState, Option<Timestamp>);
 /// Accepts jobs for which there is a bound.
 pub(super) async fn enqueue(batch: &mut Batch, asked: &Enqueue) -> Result<Vec<EnqueuedJob>, Fault> {
     let params = &asked.params;
-    let pipeline = match params.queued_max {
-        Some(max) => room_for(batch, params, max).await?,
-        None => batch.pipeline(&params.pipeline).await?,
+    let pipeline = match params.bounds.is_empty() {
+        true => batch.pipeline(&params.pipeline).await?,
+        false => room_for(batch, params).await?,
     };
     accept(batch, pipeline, &asked.written().collect::<Vec<_>>()).await
 }
@@ -82,18 +82,20 @@ pub(super) async fn enqueue_all(batch: &mut Batch, asked: &[&Enqueue]) -> Result
 }
 
 /// Refuses the batch if its new jobs do not fit. Nothing is written before that is known.
-async fn room_for(batch: &mut Batch, params: &EnqueueJobs, max: u64) -> Result<i64, Fault> {
+async fn room_for(batch: &mut Batch, params: &EnqueueJobs) -> Result<i64, Fault> {
     let found = batch.find_pipeline(&params.pipeline).await?;
-    let (mut queued, mut known) = (0, 0);
+    let (mut standing, mut known) = ((0, 0), 0);
     if let Some(pipeline) = found {
-        queued = u64::try_from(batch.queued(pipeline).await?).unwrap_or(0);
+        standing = batch.queued_and_dead(pipeline).await?;
         let keys = keys_of(&params.jobs.iter().collect::<Vec<_>>());
         let owners = owners(batch.conn(), pipeline, &keys).await?;
         known = keys.iter().filter(|key| owners.contains_key(*key)).count() as u64;
     }
     let new = params.jobs.len() as u64 - known;
-    if queued + new > max && new > 0 && !are_known(batch.conn(), &params.jobs).await? {
-        return Err(StoreError::QueueFull { pipeline: params.pipeline.clone(), queued, max }.into());
+    if let Some(exceeded) = params.bounds.exceeded(new, standing)
+        && !are_known(batch.conn(), &params.jobs).await?
+    {
+        return Err(StoreError::exceeded(&params.pipeline, exceeded).into());
     }
     batch.pipeline(&params.pipeline).await
 }

@@ -22,9 +22,9 @@ impl JobStore for PostgresStore {
         let written = |job: &NewJob| serde_json::to_string(&job.input).expect("a JSON object can be written");
         let inputs: Vec<String> = params.jobs.iter().map(written).collect();
         // A bound is exact if nobody else enqueues meanwhile.
-        match params.queued_max {
-            Some(_) => self.write(Enqueue { params, inputs }, run!(enqueuing::enqueue)).await,
-            None => self.writer.enqueue(Enqueue { params, inputs }).await,
+        match params.bounds.is_empty() {
+            true => self.writer.enqueue(Enqueue { params, inputs }).await,
+            false => self.write(Enqueue { params, inputs }, run!(enqueuing::enqueue)).await,
         }
     }
 

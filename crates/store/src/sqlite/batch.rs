@@ -184,11 +184,13 @@ impl<'c> Batch<'c> {
         self.tallies.count(pipeline, now, delta);
     }
 
-    /// Jobs queued in a pipeline, as of now.
-    pub(super) fn queued(&mut self, pipeline: i64) -> Result<i64, Fault> {
-        let mut select = self.statement("SELECT queued FROM pipeline WHERE id = ?1")?;
-        let written: i64 = select.query_row([pipeline], |row| row.get(0))?;
-        Ok(written + self.ledger(pipeline).queued)
+    /// Jobs that are queued in a pipeline, and its dead letters, as of now.
+    pub(super) fn queued_and_dead(&mut self, pipeline: i64) -> Result<(u64, u64), Fault> {
+        let mut select = self.statement("SELECT queued, dead FROM pipeline WHERE id = ?1")?;
+        let (queued, dead): (i64, i64) = select.query_row([pipeline], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let changed = self.ledger(pipeline);
+        let sum = |written: i64, change: i64| u64::try_from(written + change).unwrap_or(0);
+        Ok((sum(queued, changed.queued), sum(dead, changed.dead)))
     }
 
     fn accepted(&mut self) -> Result<&mut Accepted, Fault> {

@@ -56,9 +56,9 @@ impl JobStore for SqliteStore {
 }
 
 fn enqueue(batch: &mut Batch<'_>, params: &EnqueueJobs, inputs: &[String]) -> Result<Vec<EnqueuedJob>, Fault> {
-    let pipeline = match params.queued_max {
-        Some(max) => room_for(batch, params, max)?,
-        None => batch.pipeline(&params.pipeline)?,
+    let pipeline = match params.bounds.is_empty() {
+        true => batch.pipeline(&params.pipeline)?,
+        false => room_for(batch, params)?,
     };
     let jobs = params.jobs.iter().zip(inputs);
     jobs.map(|(job, input)| accept(batch, pipeline, job, input, params.now)).collect()
@@ -75,12 +75,9 @@ fn are_known(batch: &Batch<'_>, jobs: &[NewJob]) -> Result<bool, Fault> {
 }
 
 /// Refuses the batch if its new jobs do not fit. Nothing is written before that is known.
-fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64, Fault> {
+fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs) -> Result<i64, Fault> {
     let found = batch.find_pipeline(&params.pipeline)?;
-    let queued = match found {
-        Some(pipeline) => u64::try_from(batch.queued(pipeline)?).unwrap_or(0),
-        None => 0,
-    };
+    let standing = found.map(|pipeline| batch.queued_and_dead(pipeline)).transpose()?.unwrap_or_default();
     let mut new = 0;
     for job in params.jobs.iter() {
         let known = match (found, &job.key) {
@@ -89,8 +86,10 @@ fn room_for(batch: &mut Batch<'_>, params: &EnqueueJobs, max: u64) -> Result<i64
         };
         new += u64::from(!known);
     }
-    if queued + new > max && new > 0 && !are_known(batch, &params.jobs)? {
-        return Err(StoreError::QueueFull { pipeline: params.pipeline.clone(), queued, max }.into());
+    if let Some(exceeded) = params.bounds.exceeded(new, standing)
+        && !are_known(batch, &params.jobs)?
+    {
+        return Err(StoreError::exceeded(&params.pipeline, exceeded).into());
     }
     batch.pipeline(&params.pipeline)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use redrive_core::policy::Bounds;
 use redrive_store::conformance::Fixture;
 use redrive_store::conformance::script::{
     Shared, ada, assert_sound, at, attach, enqueue, job, lease_all, lease_one, listen, pipeline, plain, try_enqueue,
@@ -403,7 +404,7 @@ async fn log_leaves_room_on_a_small_disk() {
     let (mut longest, mut accepted) = (0, 0);
     let full = loop {
         let jobs = (1..=20).map(|n| job(accepted + n, serde_json::json!({"page": "x".repeat(4_000)}))).collect();
-        match try_enqueue(&store, jobs, None).await {
+        match try_enqueue(&store, jobs, Bounds::default()).await {
             Ok(_) => accepted += 20,
             Err(error) => break error,
         }
@@ -442,7 +443,7 @@ async fn log_that_is_taken_away_is_noticed() {
     let path = folder.path().join("sub/redrive.db");
     let before = std::fs::read(&path).expect("read");
     std::fs::remove_file(path.with_extension("db-wal")).expect("removed");
-    let refused = try_enqueue(&store, vec![job(2, plain())], None).await;
+    let refused = try_enqueue(&store, vec![job(2, plain())], Bounds::default()).await;
     assert!(matches!(&refused, Err(StoreError::Gone { place }) if place.ends_with("-wal")), "{refused:?}");
     assert!(matches!(store.ledgers().await, Err(StoreError::Gone { .. })));
     drop(store);

@@ -62,7 +62,7 @@ pub async fn run(setting: &Setting, args: RunArgs) -> Result<Exit> {
     let pipeline = results::written(setting, pipeline, file.as_ref(), progress.sink(opened, form));
     let stop = CancellationToken::new();
     let feeder = Feed {
-        queued_max: pipeline.policy().queued_max,
+        bounds: pipeline.policy().bounds(),
         when_full: WhenFull::Wait,
         target: setting.fixed_target(&name),
         naming,

@@ -33,6 +33,7 @@ pub fn judge(rules: &RuleBook, facts: &Facts, before: &Alerts, now: Timestamp) -
         seen.extend(rates::jump(&looking, name, pipeline));
         seen.extend(waiting::stalled(&looking, name, pipeline));
         seen.extend(store::expiry(&looking, name, pipeline));
+        seen.extend(store::letters(name, pipeline));
     }
     seen.extend(facts.causes.iter().filter_map(|cause| causes::cause(&looking, cause)));
     let mut breakers = BTreeMap::<&PipelineName, Vec<&BreakerFacts>>::new();
@@ -91,6 +92,7 @@ impl Looking<'_> {
                 Verdict::Clear("no letter of the replay waits for a worker any more".to_owned())
             }
             Condition::Expiry => Verdict::Clear("no letter of an unresolved cause is about to expire".to_owned()),
+            Condition::Letters => Verdict::Clear("its number of dead letters is not limited".to_owned()),
             Condition::Rate | Condition::Jump | Condition::Stalled | Condition::Coverage | Condition::Disk => {
                 Verdict::Unknown
             }

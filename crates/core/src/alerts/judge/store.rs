@@ -33,6 +33,25 @@ pub(super) fn expiry(looking: &Looking<'_>, name: &PipelineName, pipeline: &Pipe
     Some(of_pipeline(Condition::Expiry, name, None, verdict))
 }
 
+/// A pipeline has as many dead letters as it may have. It is over when a tenth of them is gone: it would come and go otherwise.
+pub(super) fn letters(name: &PipelineName, pipeline: &PipelineFacts) -> Option<Seen> {
+    let (letters, max) = (pipeline.letters, pipeline.letters_max?);
+    let verdict = match () {
+        () if letters >= max => {
+            let summary = format!(
+                "{name}: {letters} dead letters, and at {max} (letters_max) nothing more is enqueued: replay or discard some"
+            );
+            let numbers = numbers([("letters", json!(letters)), ("threshold", json!(max))]);
+            exactly(letters as f64, summary, format!("redrive cause list --pipeline {name}"), numbers)
+        }
+        () if letters as f64 * ROOM_AGAIN <= max as f64 => {
+            Verdict::Clear(format!("{letters} dead letters, of at most {max}"))
+        }
+        () => Verdict::Unknown,
+    };
+    Some(of_pipeline(Condition::Letters, name, None, verdict))
+}
+
 /// The disk of the store is nearly full. Half as much room is twice as bad.
 pub(super) fn disk(looking: &Looking<'_>) -> Option<Seen> {
     let (limit, free) = (looking.rules.all.disk?, looking.facts.free_bytes?);

@@ -445,6 +445,20 @@ fn letters_about_to_be_discarded_are_told() {
 }
 
 #[test]
+fn as_many_letters_as_a_pipeline_may_have_are_told() {
+    let facts = |letters, letters_max| {
+        let pipeline = PipelineFacts { letters, letters_max, ..PipelineFacts::default() };
+        Facts { pipelines: [(name(), pipeline)].into(), ..Facts::default() }
+    };
+    let counts = [99, 100, 130, 95, 90];
+    let told = told_of(counts.into_iter().zip(0..).map(|(letters, now)| (now, facts(letters, Some(100)))).collect());
+    assert_eq!(told, [(1, Condition::Letters, "fired"), (4, Condition::Letters, "over")]);
+    assert_eq!(told_of(vec![(0, facts(u64::MAX, None))]), [], "there is no limit");
+    let lifted = told_of(vec![(0, facts(100, Some(100))), (1, facts(100, None))]);
+    assert_eq!(lifted.last(), Some(&(1, Condition::Letters, "over")));
+}
+
+#[test]
 fn a_disk_that_fills_up_is_told_each_time_half_of_the_rest_is_gone() {
     let mib = |mib: u64| Facts { free_bytes: Some(mib << 20), ..Facts::default() };
     let sizes = [2_000, 1_000, 600, 500, 300, 200, 1_050, 1_200];

@@ -151,6 +151,7 @@ pub const fn fires(condition: Condition) -> &'static str {
         Condition::Stalled => "nothing comes to its end",
         Condition::Coverage => "a field is found less often",
         Condition::Expiry => "letters are soon discarded for their age",
+        Condition::Letters => "there are too many letters, and nothing is enqueued",
         Condition::Disk => "the disk fills up",
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::policy::Bounds;
 use redrive_core::settlements::Outcome;
 use redrive_store::conformance::load::Load;
 use redrive_store::conformance::script::{
@@ -64,7 +65,7 @@ async fn a_database_that_may_not_be_written_is_got_over() {
     enqueue(&store, vec![job(1, plain())]).await;
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'redrive %'";
     run(&server.address(), &format!("ALTER ROLE redrive SET default_transaction_read_only = on; {end}")).await;
-    let refused = try_enqueue(&store, vec![job(2, plain())], None).await.expect_err("refused");
+    let refused = try_enqueue(&store, vec![job(2, plain())], Bounds::default()).await.expect_err("refused");
     assert!(
         matches!(refused, StoreError::Unavailable { .. }) && refused.to_string().contains("read-only"),
         "{refused}"

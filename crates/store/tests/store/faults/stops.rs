@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, chown};
 
+use redrive_core::policy::Bounds;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_store::StoreError;
@@ -87,7 +88,7 @@ async fn a_full_disk_is_said_and_got_over() {
     let mut accepted = 0;
     let full = loop {
         let text: String = (0..200_000_u64).map(|n| char::from(b'a' + (n * n % 7_919 % 26) as u8)).collect();
-        match try_enqueue(&store, vec![job(accepted + 1, serde_json::json!({"text": text}))], None).await {
+        match try_enqueue(&store, vec![job(accepted + 1, serde_json::json!({"text": text}))], Bounds::default()).await {
             Ok(_) => accepted += 1,
             Err(error) => break error,
         }
@@ -97,7 +98,7 @@ async fn a_full_disk_is_said_and_got_over() {
     assert_eq!(u128::try_from(ledger(&store).await.accepted), Ok(accepted));
     disk.remount("size=200m");
     let next = vec![job(accepted + 1, serde_json::json!({"text": "room"}))];
-    try_enqueue(&store, next, None).await.expect("accepted");
+    try_enqueue(&store, next, Bounds::default()).await.expect("accepted");
     assert_eq!(u128::try_from(ledger(&store).await.accepted), Ok(accepted + 1));
     assert_recounted(&store).await;
     assert_sound(&store).await;
