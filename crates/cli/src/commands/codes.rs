@@ -124,16 +124,13 @@ fn first(meaning: &Meaning) -> String {
 
 /// What is known by name, below its reason.
 fn print_known(known: &[Known]) -> Result<()> {
+    let width = table::terminal_width().unwrap_or(WIDTH);
     for Known { reason, by } in known {
         out!("{}", paint(HEADING, reason))?;
         // What has blanks in it would run together with the next.
-        let (lines, piped) = match by.iter().any(|name| name.contains(' ')) {
-            true => (by.clone(), usize::MAX),
-            false => (vec![by.join(" ")], WIDTH),
-        };
-        let width = table::terminal_width().unwrap_or(piped);
-        for line in lines {
-            out!("{}", table::folded(&format!("  {line}"), "  ", width).join("\n"))?;
+        match by.iter().any(|name| name.contains(' ')) {
+            true => out!("{}", table::wrapped(&by.join("\n"), "  "))?,
+            false => out!("{}", table::folded(&format!("  {}", by.join(" ")), "  ", width).join("\n"))?,
         }
     }
     Ok(())
