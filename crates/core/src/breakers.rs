@@ -10,7 +10,6 @@ mod view;
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::set_back;
@@ -131,7 +130,7 @@ impl Said {
 }
 
 /// What an attempt said of its target when it failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetFailure {
     /// Why the attempt failed.
     pub reason: Reason,
@@ -161,7 +160,7 @@ impl std::fmt::Display for TargetFailure {
 }
 
 /// Whether a breaker lets jobs through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {
     /// Jobs flow.
@@ -173,7 +172,7 @@ pub enum BreakerState {
 }
 
 /// The breaker of one pipeline and target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breaker {
     /// Whether jobs flow.
     pub state: BreakerState,

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Breaker, BreakerState};
@@ -13,7 +12,7 @@ use crate::time::Timestamp;
 const FOR_GOOD: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Who holds a target's jobs back, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldBy {
     /// Who.
     pub by: Actor,

@@ -1,13 +1,12 @@
 //! Breakers as lists show them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Breaker;
 use crate::ids::PipelineName;
 
 /// The breaker of a pipeline and target.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BreakerView {
     /// The pipeline.
     pub pipeline: PipelineName,

@@ -181,7 +181,7 @@ mod tests {
     fn all_that_a_browser_loads_is_small() {
         let scripts: usize = SCRIPTS.iter().map(|asset| asset.text.len()).sum();
         let bytes = scripts + STYLE.text.len() + THEME.text.len() + MARK.text.len();
-        assert!(bytes < 60 * 1024, "{bytes} bytes");
+        assert!(bytes < 61 * 1024, "{bytes} bytes");
     }
 
     #[test]
