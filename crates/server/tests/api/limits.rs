@@ -172,7 +172,8 @@ async fn streams_count_as_requests_for_as_long_as_they_are_open() {
     for path in ["/api/v1/events", "/events"] {
         let open = async || {
             let mut stream = TcpStream::connect(server.address).await.expect("connected");
-            let head = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+            let head = format!("GET {path} HTTP/1.1\r\nhost: {}", server.address);
+            let head = format!("{head}{}\r\n\r\n", server.local(&head));
             stream.write_all(head.as_bytes()).await.expect("sent");
             let mut status = [0; 12];
             stream.read_exact(&mut status).await.expect("answered");
