@@ -40,7 +40,7 @@ impl Told {
         let place = place.to_owned();
         match self.code.as_str() {
             "disk_full" => return Mistake::Final(StoreError::DiskFull { place }.into()),
-            "queue_full" | "letters_full" | "read_only" => {}
+            "queue_full" | "letters_full" | "too_many_pipelines" | "read_only" => {}
             _ if matches!(status, 408 | 429 | 502..=504) => {
                 return Mistake::Passing(StoreError::Unavailable { place, why: self.message });
             }

@@ -13,6 +13,9 @@ use crate::tokens::new_secret;
 /// How long somebody is signed in.
 pub const SESSION_HOLDS: Duration = Duration::from_secs(12 * 3_600);
 
+/// Sessions that one token may have; whoever signs in once more ends the oldest.
+const SESSIONS_MAX: u32 = 100;
+
 /// Sessions that are forgotten in one transaction.
 const PIECE: u32 = 500;
 
@@ -64,7 +67,8 @@ impl Redrive {
             Err(why) => return Ok(Err(why)),
         };
         let secret = new_secret("rds_")?;
-        let params = OpenSession { session: TokenHash::of(&secret), token: hash, ends_at: now + SESSION_HOLDS, now };
+        let (session, ends_at) = (TokenHash::of(&secret), now + SESSION_HOLDS);
+        let params = OpenSession { session, token: hash, ends_at, most: SESSIONS_MAX, now };
         self.store.open_session(params).await?;
         self.store.forget_sessions(now, PIECE).await?;
         Ok(Ok(SignedIn { token, secret }))

@@ -1,6 +1,6 @@
 //! What all routes share. Cheap to clone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -41,6 +41,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Pipelines that are remembered though no configuration has them.
 const PIPELINES_KEPT: usize = 1_000;
 
+/// Pipelines above which no more come into being over the network, unless something else is said.
+pub const PIPELINES_MAX: usize = 1_000;
+
 /// The most that is held of bodies that are being read at once, in bytes.
 const BODIES_BYTES_MAX: u64 = 64 << 20;
 
@@ -69,6 +72,8 @@ pub struct Options {
     pub patience: Patience,
     /// Requests of one token that are under way at once, those that wait for jobs included.
     pub in_flight_max: usize,
+    /// Pipelines above which no more come into being over the network; those of the configuration are not counted.
+    pub pipelines_max: usize,
     /// After how much silence a page takes what it shows for stale.
     pub silence: Duration,
 }
@@ -105,6 +110,7 @@ impl Options {
             token_file: None,
             patience: Patience::default(),
             in_flight_max: IN_FLIGHT_MAX,
+            pipelines_max: PIPELINES_MAX,
             silence: SILENCE,
         }
     }
@@ -134,6 +140,8 @@ struct Shared {
     used: Mutex<HashMap<TokenName, i64>>,
     /// Pipelines are made once: some have connections of their own.
     pipelines: Mutex<HashMap<PipelineName, Pipeline>>,
+    /// Pipelines of the store that the configuration does not define, as they were when last read.
+    existing: Mutex<BTreeSet<PipelineName>>,
     /// Who has how many requests under way.
     in_flight: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Room for bodies that are being read.
@@ -178,6 +186,7 @@ impl App {
             token_reads: tokio::sync::Mutex::default(),
             used: Mutex::default(),
             pipelines: Mutex::default(),
+            existing: Mutex::default(),
             in_flight: Mutex::default(),
             bodies: Room::new(BODIES_BYTES_MAX, 0),
             bodies_of_strangers: Room::new(STRANGERS_BYTES_MAX, SHORT_BYTES_MAX),
@@ -344,6 +353,27 @@ impl App {
     /// Pipelines, as far as they can be made.
     pub fn pipelines<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Vec<Pipeline> {
         names.into_iter().filter_map(|name| self.pipeline(name).ok()).collect()
+    }
+
+    /// Refuses pipelines that do not exist yet if there are as many as may come into being over the network.
+    pub async fn admit_pipelines(&self, names: impl IntoIterator<Item = &PipelineName>) -> Result<(), ApiError> {
+        let setting = self.setting();
+        let is_defined = |name: &PipelineName| setting.config.pipeline.contains_key(name);
+        let mut new: BTreeSet<&PipelineName> = names.into_iter().filter(|name| !is_defined(name)).collect();
+        {
+            let existing = lock(&self.0.existing);
+            new.retain(|name| !existing.contains(*name));
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        let names = self.redrive().store().ledgers().await.map_err(redrive::Error::from)?.into_keys();
+        let existing: BTreeSet<PipelineName> = names.filter(|name| !is_defined(name)).collect();
+        new.retain(|name| !existing.contains(*name));
+        let (most, wanted) = (self.options().pipelines_max, existing.len() + new.len());
+        let refused = new.first().filter(|_| wanted > most).map(|name| ApiError::too_many_pipelines(name, most));
+        *lock(&self.0.existing) = existing;
+        refused.map_or(Ok(()), Err)
     }
 
     /// A place among the requests of somebody that may be under way at once.

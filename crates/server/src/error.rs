@@ -132,6 +132,15 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "version_required", why).at(header)
     }
 
+    /// A new pipeline would be one too many.
+    pub fn too_many_pipelines(name: &PipelineName, most: usize) -> Self {
+        let why = format!(
+            "pipeline {name} is new, and {most} have come into being over the network: define it in redrive.toml, or raise --max-pipelines"
+        );
+        let refused = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_pipelines", why).at("pipeline");
+        Self { retry_after: Some(LATER), ..refused }
+    }
+
     /// It comes too often.
     pub fn too_many(message: impl Into<String>) -> Self {
         Self { retry_after: Some(SOON), ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message) }

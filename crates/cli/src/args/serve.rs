@@ -43,4 +43,7 @@ pub struct ServeArgs {
     /// given more than once
     #[arg(long, value_name = "ADDRESS", conflicts_with = "tls_certificate")]
     pub proxy: Vec<String>,
+    /// Pipelines above which no more come into being over the network; those of redrive.toml are not counted
+    #[arg(long, value_name = "N", default_value_t = redrive_server::app::PIPELINES_MAX)]
+    pub max_pipelines: usize,
 }

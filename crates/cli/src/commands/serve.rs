@@ -108,6 +108,7 @@ fn options(args: &ServeArgs) -> Result<Options> {
         public_hosts: public_hosts.ok_or_else(missing)?,
         proxies: proxies.map_err(|error| usage(format!("--proxy: {error}")))?,
         tls: files.map(|(certificate, key)| TlsFiles { certificate, key }),
+        pipelines_max: args.max_pipelines,
         ..Options::listening(args.listen)
     })
 }

@@ -316,3 +316,31 @@ async fn refused_bodies_are_read_on_so_that_the_answer_is_heard() {
         assert!(told.starts_with(&format!("HTTP/1.1 {status}")), "{told}");
     }
 }
+
+/// Names of pipelines that strangers make up end somewhere; those that exist or are defined are not concerned.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_pipelines_than_may_be_come_into_being_over_the_network() {
+    let options = Options { pipelines_max: 2, ..Options::listening(([127, 0, 0, 1], 0).into()) };
+    let server = Running::with_options(options).await;
+    server.configure("[pipeline.defined]\nhandler = \"remote\"\n");
+    let jobs = |name: &str| json!({ "pipeline": name, "jobs": [{ "input": { "n": 1 } }] });
+    let letter = |name: &str| json!({ "pipeline": name, "input": { "n": 2 }, "message": "no" });
+    let counts = |name: &str| json!({ "client": "c", "seq": 1, "counts": [{ "pipeline": name, "done": 1 }] });
+    server.post("/jobs", jobs("one")).await.ok();
+    server.post("/letters", letter("two")).await.ok();
+    for (path, body) in [
+        ("/jobs", jobs("three")),
+        ("/letters", letter("three")),
+        ("/letters", json!([letter("one"), letter("three")])),
+        ("/outcomes", counts("three")),
+        ("/rounds", json!({ "pipeline": "three" })),
+    ] {
+        assert_eq!(server.post(path, body).await.refused(), (429, "too_many_pipelines".to_owned()), "{path}");
+    }
+    let names = server.redrive.store().ledgers().await.expect("read").into_keys().map(|name| name.to_string());
+    assert_eq!(names.collect::<Vec<_>>(), ["one", "two"]);
+    server.post("/jobs", jobs("two")).await.ok();
+    server.until("/pipelines", |found| found.to_string().contains("defined")).await;
+    server.post("/letters", letter("defined")).await.ok();
+    server.post("/outcomes", counts("one")).await.ok();
+}

@@ -7,7 +7,10 @@ use crate::contract::OpenSession;
 
 async fn open(store: &Shared, session: &str, token: &str, ends_at: i64) {
     let (session, token) = (TokenHash::of(session), TokenHash::of(token));
-    store.open_session(OpenSession { session, token, ends_at: at(ends_at), now: at(0) }).await.expect("opened");
+    store
+        .open_session(OpenSession { session, token, ends_at: at(ends_at), most: 9, now: at(0) })
+        .await
+        .expect("opened");
 }
 
 async fn find(store: &Shared, session: &str, now: i64) -> Option<TokenHash> {
@@ -26,6 +29,18 @@ pub async fn a_session_holds_until_it_ends(store: Shared) {
     store.end_session(TokenHash::of("s")).await.expect("ended twice");
     assert_eq!(find(&store, "s", 1).await, None);
     assert_eq!(find(&store, "t", 1).await, Some(TokenHash::of("bob")), "others are not concerned");
+}
+
+/// A token has no more sessions than it may: the oldest end first, those of others stay.
+pub async fn a_token_has_no_more_sessions_than_it_may(store: Shared) {
+    open(&store, "other", "bob", 99).await;
+    for n in 0..4 {
+        let (session, token) = (TokenHash::of(&format!("s{n}")), TokenHash::of("ada"));
+        store.open_session(OpenSession { session, token, ends_at: at(99), most: 2, now: at(n) }).await.expect("opened");
+    }
+    for (session, is_open) in [("s0", false), ("s1", false), ("s2", true), ("s3", true), ("other", true)] {
+        assert_eq!(find(&store, session, 10).await.is_some(), is_open, "{session}");
+    }
 }
 
 /// Sessions that are over are forgotten in pieces, others are not.

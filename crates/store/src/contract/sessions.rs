@@ -31,6 +31,8 @@ pub struct OpenSession {
     pub token: TokenHash,
     /// When it ends by itself.
     pub ends_at: Timestamp,
+    /// Sessions that the token may have: the oldest of more are ended.
+    pub most: u32,
     /// The time.
     pub now: Timestamp,
 }

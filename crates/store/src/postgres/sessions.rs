@@ -30,9 +30,15 @@ impl SessionStore for PostgresStore {
     }
 }
 
-async fn open(batch: &mut Batch, OpenSession { session, token, ends_at, now }: &OpenSession) -> Result<(), Fault> {
+async fn open(
+    batch: &mut Batch,
+    OpenSession { session, token, ends_at, most, now }: &OpenSession,
+) -> Result<(), Fault> {
     let sql = "INSERT INTO session (hash, token, opened_at, ends_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
     batch.conn().execute(sql, args![session.as_bytes(), token.as_bytes(), now, ends_at]).await?;
+    let sql = "DELETE FROM session WHERE hash IN (SELECT hash FROM session WHERE token = $2
+               ORDER BY hash = $1 DESC, opened_at DESC OFFSET $3)";
+    batch.conn().execute(sql, args![session.as_bytes(), token.as_bytes(), i64::from(*most)]).await?;
     Ok(())
 }
 

@@ -60,9 +60,22 @@ async fn create(batch: &mut Batch, params: &CreateToken) -> Result<TokenCreated,
     if conn.execute(sql, values).await? == 0 {
         return Ok(TokenCreated::NameTaken);
     }
+    inherit_nothing(batch, name).await?;
     let detail = json!({ "role": token.role, "for": token.pipelines, "expires_at": token.expires_at });
     activity::note(batch, by, ("create", &format!("token {name}")), &detail, *now).await?;
     Ok(TokenCreated::Created)
+}
+
+/// Removes what is known by the name of a revoked token: responses, uploads and sequence numbers of its clients.
+async fn inherit_nothing(batch: &Batch, name: &str) -> Result<(), Fault> {
+    for sql in [
+        "DELETE FROM answer WHERE who = $1",
+        "DELETE FROM upload WHERE who = $1",
+        "DELETE FROM outcome WHERE substr(client, 1, length($1) + 1) = $1 || '/'",
+    ] {
+        batch.conn().execute(sql, args![name]).await?;
+    }
+    Ok(())
 }
 
 async fn revoke(batch: &mut Batch, RevokeTokens { names, by, now }: &RevokeTokens) -> Result<Vec<TokenName>, Fault> {

@@ -30,12 +30,18 @@ impl SessionStore for SqliteStore {
     }
 }
 
-fn open(batch: &mut Batch<'_>, OpenSession { session, token, ends_at, now }: &OpenSession) -> Result<(), Fault> {
+fn open(batch: &mut Batch<'_>, OpenSession { session, token, ends_at, most, now }: &OpenSession) -> Result<(), Fault> {
     batch
         .statement(
             "INSERT INTO session (hash, token, opened_at, ends_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
         )?
         .execute(params![session.as_bytes(), token.as_bytes(), now.as_millis(), ends_at.as_millis()])?;
+    batch
+        .statement(
+            "DELETE FROM session WHERE hash IN (SELECT hash FROM session WHERE token = ?2
+             ORDER BY hash = ?1 DESC, opened_at DESC LIMIT -1 OFFSET ?3)",
+        )?
+        .execute(params![session.as_bytes(), token.as_bytes(), most])?;
     Ok(())
 }
 

@@ -74,9 +74,22 @@ fn create(batch: &mut Batch<'_>, params: &CreateToken) -> Result<TokenCreated, F
     if inserted == 0 {
         return Ok(TokenCreated::NameTaken);
     }
+    inherit_nothing(batch, name)?;
     let detail = json!({ "role": token.role, "for": token.pipelines, "expires_at": token.expires_at });
     activity::note(batch, by, ("create", &format!("token {name}")), &detail, *now)?;
     Ok(TokenCreated::Created)
+}
+
+/// Removes what is known by the name of a revoked token: responses, uploads and sequence numbers of its clients.
+fn inherit_nothing(batch: &Batch<'_>, name: &str) -> Result<(), Fault> {
+    for sql in [
+        "DELETE FROM answer WHERE who = ?1",
+        "DELETE FROM upload WHERE who = ?1",
+        "DELETE FROM outcome WHERE substr(client, 1, length(?1) + 1) = ?1 || '/'",
+    ] {
+        batch.statement(sql)?.execute([name])?;
+    }
+    Ok(())
 }
 
 fn revoke(batch: &mut Batch<'_>, RevokeTokens { names, by, now }: &RevokeTokens) -> Result<Vec<TokenName>, Fault> {

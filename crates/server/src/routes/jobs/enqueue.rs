@@ -92,6 +92,7 @@ pub async fn run(
 ) -> Result<(StatusCode, Json<Answer>), ApiError> {
     let Asked { pipeline, round, jobs } = asked;
     caller.check(&pipeline)?;
+    app.admit_pipelines([&pipeline]).await?;
     if jobs.len() > JOBS_MAX {
         return Err(ApiError::too_large(format!("{} jobs at once: at most {JOBS_MAX}", jobs.len())).at("jobs"));
     }

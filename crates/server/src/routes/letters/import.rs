@@ -73,6 +73,7 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     let reading = match (asked.pipeline, asked.fields.is_empty() && !asked.keep_secrets) {
         (Some(pipeline), _) => {
             caller.check(&pipeline)?;
+            app.admit_pipelines([&pipeline]).await?;
             let named = asked.fields.iter().enumerate().map(named).collect::<Result<_, _>>()?;
             Some(Reading { named, keep_secrets: asked.keep_secrets, ..app.setting().reading(pipeline) })
         }

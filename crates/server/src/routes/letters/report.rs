@@ -1,5 +1,7 @@
 //! `POST /letters`: failures from elsewhere.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::extract::State;
 use redrive::dead::{NotReported, Reported, Reporting};
@@ -76,11 +78,18 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Value
         let why = format!("{} letters at once: at most {LETTERS_MAX}", letters.len());
         return Err(ApiError::too_large(why).at("letters"));
     }
+    app.admit_pipelines(&named(&letters, &caller)).await?;
     let (setting, by) = (app.setting(), caller.actor());
     let reporting =
         Reporting { setting: &setting, vault: app.vault(), by: &by, may: |name: &PipelineName| caller.covers(name) };
     let reported = app.redrive().report_letters(letters, &reporting).await?;
     Ok(Json(Answer { letters: reported.into_iter().map(told).collect() }))
+}
+
+/// The pipelines that letters are for, as far as the caller may report them.
+fn named(letters: &[Value], caller: &Caller) -> BTreeSet<PipelineName> {
+    let names = letters.iter().filter_map(|letter| letter.get("pipeline")?.as_str()?.parse().ok());
+    names.filter(|name| caller.covers(name)).collect()
 }
 
 /// The letters of a body.

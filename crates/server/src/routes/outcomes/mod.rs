@@ -58,6 +58,7 @@ async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -
         return Err(ApiError::too_large(format!("{} counts at once: at most {COUNTS_MAX}", counts.len())).at("counts"));
     }
     caller.check_each(counts.iter().map(|count| &count.pipeline))?;
+    app.admit_pipelines(counts.iter().map(|count| &count.pipeline)).await?;
     // Clients of different tokens that are called alike are different clients.
     let client = format!("{}/{client}", caller.name());
     match app.redrive().count_outcomes(&client, seq, counts).await {

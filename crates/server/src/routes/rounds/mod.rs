@@ -71,6 +71,7 @@ async fn begin(
     Body(asked): Body<Begin>,
 ) -> Result<(StatusCode, Json<Begun>), ApiError> {
     caller.check(&asked.pipeline)?;
+    app.admit_pipelines([&asked.pipeline]).await?;
     let round = app.redrive().begin_round(&asked.pipeline, &caller.actor()).await?;
     Ok((StatusCode::CREATED, Json(Begun { round })))
 }
