@@ -89,12 +89,16 @@ pub struct Patience {
     pub more: Duration,
     /// For who reads an answer to take anything of it.
     pub taken: Duration,
+    /// For letters that are looked through for a text: the rest is for the next page.
+    pub letters: Duration,
+    /// For jobs that are looked through.
+    pub jobs: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         let secs = Duration::from_secs;
-        Self { head: secs(15), body: secs(60), more: secs(30), taken: secs(30) }
+        Self { head: secs(15), body: secs(60), more: secs(30), taken: secs(30), letters: secs(1), jobs: secs(10) }
     }
 }
 

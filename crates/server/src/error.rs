@@ -11,6 +11,7 @@ use redrive::breakers::BreakerError;
 use redrive::detail::Detail;
 use redrive::pipelines::PipelineError;
 use redrive::replays::ReplayError;
+use redrive::vault::VaultError;
 use redrive::{Error, ErrorKind, StoreError};
 use redrive_core::failures::with_sources;
 use redrive_core::ids::PipelineName;
@@ -191,7 +192,7 @@ impl ApiError {
 impl ApiError {
     /// What the machine lacks for now, if that is why something failed.
     fn of_machine(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
-        let causes = std::iter::successors(Some(error), |cause| cause.source());
+        let causes = std::iter::successors(Some(error), |&cause| inner(cause));
         causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find_map(|io| match io.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 Some(Self::unavailable("disk_full", "a disk of the server is full", Duration::from_secs(30)))
@@ -201,6 +202,14 @@ impl ApiError {
             }
             _ => None,
         })
+    }
+}
+
+/// What made an error: an error of the system may have another one inside, which its own source does not name.
+fn inner<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn std::error::Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inside) => Some(inside),
+        None => error.source(),
     }
 }
 
@@ -266,6 +275,10 @@ impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let error = match error {
             Error::Store(error) => return error.into(),
+            Error::Vault(vault) => match *vault {
+                VaultError::Store(error) => return error.into(),
+                vault => Error::Vault(Box::new(vault)),
+            },
             error => error,
         };
         let text = with_sources(&error);
@@ -299,6 +312,9 @@ fn code_of_refusal(error: &Error) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use redrive::dead::DeadError;
+    use redrive::tasks::TasksError;
+
     use super::*;
 
     #[test]
@@ -311,14 +327,31 @@ mod tests {
 
     #[test]
     fn what_the_machine_lacks_is_there_again_later() {
-        for (errno, code) in [(Errno::NOSPC, "disk_full"), (Errno::DQUOT, "disk_full"), (Errno::MFILE, "no_files")] {
-            let io = io::Error::from_raw_os_error(errno.raw_os_error());
-            let told = ApiError::from(Error::Sink { place: "results.jsonl".to_owned(), source: io });
-            assert_eq!((told.status, told.told.code), (StatusCode::SERVICE_UNAVAILABLE, code), "{errno}");
+        let of_io: [fn(io::Error) -> Error; 6] = [
+            |source| Error::Sink { place: "results.jsonl".to_owned(), source },
+            |source| DeadError::Unwritten(source).into(),
+            |source| DeadError::Unreadable { place: "letters.jsonl".to_owned(), source }.into(),
+            |source| TasksError::NoTemporaryFile(source).into(),
+            |source| Error::Vault(Box::new(VaultError::Io { address: "file:vault".to_owned(), source })),
+            |source| DeadError::Unwritten(io::Error::other(source)).into(),
+        ];
+        for (n, of_io) in of_io.into_iter().enumerate() {
+            let told = |errno: Errno| ApiError::from(of_io(io::Error::from_raw_os_error(errno.raw_os_error())));
+            for (errno, code) in [
+                (Errno::NOSPC, "disk_full"),
+                (Errno::DQUOT, "disk_full"),
+                (Errno::MFILE, "no_files"),
+                (Errno::NFILE, "no_files"),
+            ] {
+                let told = told(errno);
+                assert_eq!((told.status, told.told.code), (StatusCode::SERVICE_UNAVAILABLE, code), "{n}: {errno}");
+                assert!(told.retry_after.is_some(), "{n}: {errno}");
+            }
+            assert_eq!(told(Errno::IO).status, StatusCode::INTERNAL_SERVER_ERROR, "{n}");
         }
-        let io = io::Error::from_raw_os_error(Errno::IO.raw_os_error());
-        let told = ApiError::from(Error::Sink { place: "results.jsonl".to_owned(), source: io });
-        assert_eq!(told.status, StatusCode::INTERNAL_SERVER_ERROR);
+        let full = StoreError::DiskFull { place: "redrive.db".to_owned() };
+        let told = ApiError::from(Error::Vault(Box::new(full.into())));
+        assert_eq!((told.status, told.told.code), (StatusCode::SERVICE_UNAVAILABLE, "disk_full"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 
+use crate::disk::Disk;
 use crate::harness::{Ran, Sandbox, eventually, json_lines};
 use crate::served::{Served, answered, ask, free_address, local, remember};
 
@@ -30,11 +31,17 @@ fn serve(sandbox: &Sandbox, extra: &[&str]) -> (Child, String) {
 }
 
 fn get(address: &str, path: &str) -> String {
+    raw(address, "GET", path, "")
+}
+
+/// The whole answer to a request, with its head.
+fn raw(address: &str, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connected");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
-    let token = local(address);
-    let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}");
-    write!(stream, "{head}\r\nconnection: close\r\n\r\n").expect("sent");
+    let (token, length) = (local(address), body.len());
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}");
+    let about = format!("content-type: application/json\r\ncontent-length: {length}\r\nconnection: close");
+    write!(stream, "{head}\r\n{about}\r\n\r\n{body}").expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("read");
     answer
@@ -285,4 +292,30 @@ fn half_sent_bodies_of_one_client_leave_room_for_others() {
         assert!(begun.elapsed() < Duration::from_secs(1), "{path}: after {:?}", begun.elapsed());
         drop(held);
     }
+}
+
+#[test]
+fn a_server_whose_disk_is_full_says_when_to_come_again_and_works_once_there_is_room() {
+    let sandbox = Sandbox::new();
+    let disk = Disk::mount(sandbox.path("disk"), "size=4m");
+    let served = Served::start(&sandbox, "127.0.0.1:0", &["--store", "sqlite:disk/redrive.db"]);
+    let letter = |n: u64| {
+        let input = json!({ "n": n, "pad": "x".repeat(10_000) });
+        json!({ "id": format!("01890a5d-0000-7000-8000-{n:012x}"), "pipeline": "shop", "input": input, "message": "no" })
+    };
+    answered(&served.address, "", "POST /letters", &letter(0));
+    disk.fill();
+    // More than the whole disk holds.
+    let many: Value = (1..500).map(letter).collect();
+    let refused = raw(&served.address, "POST", "/api/v1/letters", &many.to_string());
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("disk_full"), "{refused}");
+    assert!(refused.to_lowercase().contains("\r\nretry-after: 30\r\n"), "{refused}");
+    let read = get(&served.address, "/api/v1/letters");
+    assert!(read.starts_with("HTTP/1.1 200"), "what is there is read: {read}");
+    disk.remount("size=64m");
+    answered(&served.address, "", "POST /letters", &many);
+    served.stop();
+    let store = ["--store", "sqlite:disk/redrive.db"];
+    assert_eq!(sandbox.run(&["dead", "export", store[0], store[1]]).expect(0).json_lines().len(), 500);
+    sandbox.run(&["audit", store[0], store[1]]).expect(0);
 }

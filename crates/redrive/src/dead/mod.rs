@@ -55,8 +55,8 @@ pub enum DeadError {
         source: io::Error,
     },
     /// What was exported cannot be written.
-    #[error(transparent)]
-    Unwritten(io::Error),
+    #[error("the export cannot be written")]
+    Unwritten(#[source] io::Error),
     /// A job was taken for a dead letter.
     #[error(transparent)]
     NotDead(#[from] NotDead),

@@ -193,7 +193,7 @@ async fn streams_count_as_requests_for_as_long_as_they_are_open() {
 
 fn impatient() -> Options {
     let soon = Duration::from_millis(300);
-    let patience = Patience { head: soon, body: soon, more: soon, taken: soon };
+    let patience = Patience { head: soon, body: soon, more: soon, taken: soon, ..Patience::default() };
     Options { patience, ..Options::listening(([127, 0, 0, 1], 0).into()) }
 }
 

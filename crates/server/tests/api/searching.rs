@@ -1,5 +1,8 @@
 //! Looking for letters: by what they are called, and by what stands in them.
 
+use std::time::Duration;
+
+use redrive_server::{Options, Patience};
 use serde_json::json;
 
 use crate::browsing::Browser;
@@ -80,4 +83,37 @@ async fn letters_come_in_the_order_that_is_asked_for() {
     assert_eq!(letters["items"][1]["input"]["url"], "https://shop.example/1");
     let wrong = browser.get("/letters?sort=loudest").await;
     assert!(wrong.status == 400 && wrong.text().contains("expected newest or oldest"), "{}", wrong.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_of_letters_says_where_to_go_on_when_its_time_is_over() {
+    let options = Options::listening(([127, 0, 0, 1], 0).into());
+    let patience = Patience { letters: Duration::ZERO, ..Patience::default() };
+    let server = Running::with_options(Options { patience, ..options }).await;
+    let letter = |n: u32| {
+        let message = if n == 0 { "the needle" } else { "no price" };
+        json!({ "pipeline": "shop", "input": { "n": n }, "message": message })
+    };
+    server.post("/letters", letter(0)).await.ok();
+    server.post("/letters", (1..600).map(letter).collect()).await.ok();
+    let first = server.get("/letters?text=needle").await.ok();
+    assert_eq!(first["items"], json!([]), "the oldest is looked at last");
+    let next = first["next"].as_str().unwrap_or_else(|| panic!("it goes on: {first}"));
+    let rest = server.get(&format!("/letters?text=needle&cursor={next}")).await.ok();
+    assert_eq!((&rest["items"][0]["input"]["n"], &rest["next"]), (&json!(0), &json!(null)), "{rest}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_of_jobs_that_takes_too_long_is_refused() {
+    let options = Options::listening(([127, 0, 0, 1], 0).into());
+    let patience = Patience { jobs: Duration::from_millis(1), ..Patience::default() };
+    let server = Running::with_options(Options { patience, ..options }).await;
+    let hold = server.hold("list_jobs");
+    let answer = server.get("/jobs?text=needle").await;
+    assert_eq!(answer.refused(), (413, "too_large".to_owned()));
+    assert!(
+        answer.json()["error"]["message"].as_str().is_some_and(|why| why.contains("name a pipeline")),
+        "{answer:?}"
+    );
+    hold.release();
 }

@@ -17,11 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_util::TryStreamExt;
+use tokio::runtime::Handle;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, RowStream, Statement};
+use tokio_postgres::{CancelToken, Client, RowStream, Statement};
 
 use super::Running;
-use super::connect::Task;
+use super::connect::{Target, Task};
 use super::fault::Fault;
 use super::sql::{Args, Row, Value};
 use super::watch::Watch;
@@ -83,6 +84,11 @@ impl Conn {
     /// The same that keeps statements prepared, or not.
     pub(super) fn keeping_statements(self, keeps_statements: bool) -> Self {
         Self { keeps_statements, ..self }
+    }
+
+    /// Has the server end what is under way here once this is dropped: it goes on else, though nobody takes the answer.
+    pub(super) fn cancel_on_drop(&self) -> CancelOnDrop {
+        CancelOnDrop(Some((self.client.cancel_token(), self.watch.target().clone())))
     }
 
     /// Whether nothing can be asked here any more.
@@ -297,6 +303,24 @@ impl Conn {
     /// Whether a statement has a row.
     pub(super) async fn exists(&self, sql: &str, args: impl Args) -> Result<bool, Fault> {
         Ok(!self.read_rows(sql, args).await?.is_empty())
+    }
+}
+
+/// Cancels what is under way on a connection when it is dropped.
+pub(super) struct CancelOnDrop(Option<(CancelToken, Target)>);
+
+impl CancelOnDrop {
+    /// Cancels nothing: it is over.
+    pub(super) fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let (Some((token, target)), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(target.cancel(token));
+        }
     }
 }
 

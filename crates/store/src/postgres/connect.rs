@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, SimpleQueryMessage, Socket};
+use tokio_postgres::{AsyncMessage, CancelToken, Client, Config, Connection, SimpleQueryMessage, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Address, Tls};
@@ -135,6 +135,14 @@ impl Target {
             conn: Conn::new(client, task, watch, is_pooled).keeping_statements(self.keeps_statements && !is_pooled),
             messages,
         })
+    }
+
+    /// Asks the server to end what is under way on a connection. It does not say whether it did.
+    pub(super) async fn cancel(self, token: CancelToken) {
+        let asked = tokio::time::timeout(self.connect_max, token.cancel_query(self.tls.connector)).await;
+        if let Ok(Err(error)) = asked {
+            tracing::debug!(%error, "a query that nobody waits for could not be cancelled");
+        }
     }
 
     /// Whether there is only one server to connect to.

@@ -72,16 +72,26 @@ impl Readers {
 
     async fn try_read(&self, run: &Read) -> Result<Erased, Fault> {
         let conn = self.take().await?;
-        conn.script(&self.target.begin_reading()).await?;
-        let value = run.run(&conn).await;
-        if value.as_ref().is_err_and(Fault::is_lost) {
-            return value;
-        }
-        // Nothing was written: who cannot say so is let go of, and what was read holds.
-        let ended = conn.script(if value.is_ok() { "COMMIT" } else { "ROLLBACK" }).await;
-        if ended.is_ok() {
+        let leaves = conn.cancel_on_drop();
+        let (value, is_ended) = self.read_on(&conn, run).await;
+        leaves.disarm();
+        if is_ended {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
         }
         value
+    }
+
+    /// What was read, and whether the transaction was ended after it.
+    async fn read_on(&self, conn: &Conn, run: &Read) -> (Result<Erased, Fault>, bool) {
+        if let Err(fault) = conn.script(&self.target.begin_reading()).await {
+            return (Err(fault), false);
+        }
+        let value = run.run(conn).await;
+        if value.as_ref().is_err_and(Fault::is_lost) {
+            return (value, false);
+        }
+        // Nothing was written: who cannot say so is let go of, and what was read holds.
+        let ended = conn.script(if value.is_ok() { "COMMIT" } else { "ROLLBACK" }).await;
+        (value, ended.is_ok())
     }
 }

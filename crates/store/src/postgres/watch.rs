@@ -42,6 +42,11 @@ impl Watch {
         Self { target, name, is_pooled }
     }
 
+    /// How its server is reached once more.
+    pub(super) const fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// Waits for an answer; nothing if none will come.
     pub(super) async fn answer<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
         let mut answer = pin!(answer);

@@ -9,7 +9,7 @@ use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use redrive_store::conformance::script::{
     Shared, assert_sound, at, attach, enqueue, job, lease_all, ledger, listen, plain, settle, timeout, worker,
 };
-use redrive_store::contract::{Change, Changes, EnqueuedJob, SettleJobs, Settled, Topic};
+use redrive_store::contract::{Change, Changes, EnqueuedJob, JobFilter, ListJobs, SettleJobs, Settled, Topic};
 use redrive_store::postgres::PostgresStore;
 use redrive_store::{Options, StoreError};
 use tokio_postgres::NoTls;
@@ -230,4 +230,32 @@ async fn zero_characters_are_kept_as_their_picture() {
     let leased = lease_all(&store, 2, at(0)).await.jobs;
     assert_eq!(leased[0].input["name"], "a\0b", "an input is kept as it is");
     assert_eq!(leased[0].key.as_deref(), Some("k\u{2400}"));
+}
+
+#[tokio::test]
+async fn query_whose_caller_leaves_is_cancelled() {
+    let schema = schema();
+    let store = open(&schema).await;
+    let (client, connection) = tokio_postgres::connect(&address(), NoTls).await.expect("connected");
+    tokio::spawn(connection);
+    client.batch_execute(&format!("BEGIN; LOCK TABLE {schema}.job IN ACCESS EXCLUSIVE MODE")).await.expect("locked");
+    let waiting = async || {
+        let sql = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = $1::text::regclass";
+        client.query_one(sql, &[&format!("{schema}.job")]).await.expect("asked").get::<_, i64>(0)
+    };
+    let listing = tokio::spawn(async move {
+        let all = ListJobs { filter: JobFilter::default(), limit: 1, cursor: None };
+        store.list_jobs(all).await
+    });
+    let until = async |count: i64| {
+        let comes = async {
+            while waiting().await != count {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), comes).await.unwrap_or_else(|_| panic!("never {count} queries"));
+    };
+    until(1).await;
+    listing.abort();
+    until(0).await;
 }

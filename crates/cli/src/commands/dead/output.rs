@@ -25,9 +25,7 @@ impl Output {
     /// An error of writing to it, with its name; others as they are.
     pub fn named(&self, error: redrive::Error) -> anyhow::Error {
         match error {
-            unwritten @ redrive::Error::Dead(DeadError::Unwritten(_)) => {
-                anyhow::Error::new(unwritten).context(self.unwritten())
-            }
+            redrive::Error::Dead(DeadError::Unwritten(why)) => self.unwritten_because(why),
             other => other.into(),
         }
     }

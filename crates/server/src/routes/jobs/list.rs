@@ -1,7 +1,5 @@
 //! `GET /jobs`
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use redrive::contract::{JobFilter, ListJobs};
@@ -18,9 +16,6 @@ use crate::asked::{Several, instant};
 use crate::error::ApiError;
 use crate::page::{List, Listed};
 use crate::shapes;
-
-/// How long jobs are looked through.
-const SEARCHED_FOR: Duration = Duration::from_secs(10);
 
 /// Which jobs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -67,7 +62,7 @@ pub async fn run(
         text: asked.text,
     };
     let params = ListJobs { filter, limit, cursor };
-    let listed = tokio::time::timeout(SEARCHED_FOR, app.redrive().store().list_jobs(params)).await;
+    let listed = tokio::time::timeout(app.options().patience.jobs, app.redrive().store().list_jobs(params)).await;
     let page =
         listed.map_err(|_| ApiError::too_large("this search takes too long: name a pipeline, states or a time"))??;
     Ok(Json(Listed::of(page)))

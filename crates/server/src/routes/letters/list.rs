@@ -1,7 +1,5 @@
 //! `GET /letters`
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use redrive::contract::{DeadFilter, ListDead, Page};
@@ -15,9 +13,6 @@ use crate::app::App;
 use crate::asked::Fields;
 use crate::error::ApiError;
 use crate::page::{List, Listed};
-
-/// How long letters are looked through for a text: the rest is for the next page.
-const SEARCHED_FOR: Duration = Duration::from_secs(1);
 
 /// How letters are listed.
 #[derive(IntoParams)]
@@ -59,7 +54,10 @@ pub async fn read(
     caller.check_each(&asked.pipeline)?;
     let filter = DeadFilter { within: caller.within(), ..asked.dead(app)? };
     let mut page = match filter.text.is_some() {
-        true => search(app, SearchAsked { filter, sort, limit, cursor, within: SEARCHED_FOR }, with_failures).await?,
+        true => {
+            let within = app.options().patience.letters;
+            search(app, SearchAsked { filter, sort, limit, cursor, within }, with_failures).await?
+        }
         false => {
             let params = ListDead { filter, sort, limit, cursor, with_failures };
             app.redrive().store().list_dead(params).await?
