@@ -1,12 +1,10 @@
 //! What can be typed to try dead letters again.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use redrive_core::ids::JobRef;
 
-use super::replay::{ModeArgs, edit};
-use super::{DeadFilterArgs, ReplayWorkArgs};
+use super::DeadFilterArgs;
+use super::replay::{DriveArgs, ModeArgs, edit};
 
 /// Which letters, and how.
 #[derive(Debug, Args)]
@@ -33,9 +31,6 @@ pub struct RetryArgs {
     pub why: Option<String>,
     #[command(flatten)]
     pub mode: ModeArgs,
-    /// Append results to this file instead of where they went before
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
     #[command(flatten)]
-    pub work: ReplayWorkArgs,
+    pub drive: DriveArgs,
 }

@@ -90,7 +90,7 @@ fn a_settlement_that_a_server_refuses_fails_its_task() {
     there.write("redrive.toml", "[pipeline.pages]\nhandler = \"remote\"\n");
     let serving = crate::network::Serving::start(&there, &[]);
     let mut command = here.command();
-    command.env("REDRIVE_SERVER", serving.url());
+    command.env("REDRIVE_SERVER", serving.url()).env("XDG_STATE_HOME", there.path("state"));
     command.args(["run", "tasks.jsonl", "--pipeline", "pages", "--attempts", "1", "--", "python3", "hand.py"]);
     crate::harness::Ran::of(command.output().expect("redrive starts")).expect(3);
     let letter = &there.dead()[0];

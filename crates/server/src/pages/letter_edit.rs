@@ -159,7 +159,7 @@ fn question(
 fn line(letter: &DeadLetter, changed: &Input) -> String {
     let sets: String = changed.iter().map(|(field, value)| flag("set", &format!("{field}={value}"))).collect();
     let (id, forced) = (called(letter), retry::forced(letter, ""));
-    format!("redrive replay start {id}{sets}{forced} --ramp none --refail-max 100% --detach")
+    format!("redrive retry {id}{sets}{forced} --detach")
 }
 
 /// What commands call a letter.

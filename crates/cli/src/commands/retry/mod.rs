@@ -7,7 +7,7 @@ use redrive_client::Desk;
 use redrive_core::jobs::Input;
 
 use super::replay::{Asked, start};
-use crate::args::{DriveArgs, RetryArgs, SelectArgs};
+use crate::args::{RetryArgs, SelectArgs};
 use crate::exit::{Exit, usage};
 use crate::output::print::say;
 use crate::output::problem::within;
@@ -35,7 +35,7 @@ pub async fn run(setting: &Setting, args: RetryArgs) -> Result<Exit> {
         pacing: None,
         edits,
         by_name: true,
-        drive: DriveArgs { detach: false, out: args.out, work: args.work },
+        drive: args.drive,
     };
     start(setting, &redrive, asked).await
 }

@@ -105,7 +105,7 @@ fn line_of(letter: &DeadLetter, from: &str, forced: &str) -> String {
         "refetch" => " --refetch",
         _ => "",
     };
-    format!("redrive replay start {}{from} --ramp none --refail-max 100%{forced} --detach", called(letter))
+    format!("redrive retry {}{from}{forced} --detach", called(letter))
 }
 
 /// The flags without which a letter that failed permanently is not sent.
@@ -137,7 +137,7 @@ pub async fn retry(
             None => Input::new(),
         };
         let mut wanted =
-            json!({ "letters": { "ids": [id.to_string()] }, "ramp": [], "refail_max": "100%", "set": edits, "by_name": true });
+            json!({ "letters": { "ids": [id.to_string()] }, "retry": true, "by_name": true, "set": edits });
         if let Some(from) = fields.one("from") {
             wanted["from"] = from.into();
         }
