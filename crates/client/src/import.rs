@@ -18,8 +18,8 @@ use crate::server::Server;
 /// The most that is sent at once, in bytes, unless one letter alone is more.
 const BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
 
-/// A server takes about 200,000 JSON values at once: each counts for so many bytes.
-const BYTES_PER_VALUE: usize = 24;
+/// A server takes about 150,000 JSON values at once: each counts for so many bytes.
+const BYTES_PER_VALUE: usize = 32;
 
 /// What became of letters, or would.
 #[derive(Deserialize)]

@@ -186,7 +186,7 @@ fn one_request_takes_at_most_ten_times_its_size_in_memory() {
     let served = Served::start(&sandbox, "127.0.0.1:0", &[]);
     ask(&served.address, "", "GET /status", None).expect("answered");
     let before = served.memory_peak();
-    let (letters, values) = (15, 12_900);
+    let (letters, values) = (15, 11_200);
     let many = vec![json!({ "n": 1 }); values];
     let letter = |n: usize| {
         let input = json!({ "n": n, "many": many, "text": "x".repeat(900_000) });

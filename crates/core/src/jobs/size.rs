@@ -12,7 +12,7 @@ use crate::ids::PipelineName;
 pub const INPUT_BYTES_MAX: u64 = 1024 * 1024;
 
 /// JSON values that a request of any size may have.
-const VALUES_MIN: u64 = 200_000;
+const VALUES_MIN: u64 = 150_000;
 
 /// A request may have one more value for so many bytes. A value takes up to 300 bytes in memory.
 const BYTES_PER_VALUE: u64 = 80;
