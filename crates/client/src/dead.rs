@@ -127,7 +127,7 @@ impl Desk {
     /// A page of dead letters.
     pub async fn list_dead(&self, params: ListDead) -> Result<Page<DeadLetter>, Error> {
         let server = match self {
-            Self::Here(redrive) => return Ok(redrive.store().list_dead(params).await?),
+            Self::Here(redrive) => return redrive.list_dead(params).await,
             Self::There(server) => server,
         };
         let ListDead { filter, sort, limit, cursor, with_failures } = params;

@@ -56,6 +56,8 @@ pub struct Redrive {
     pub(crate) turns: Arc<Turns>,
     /// What workers watch, and whom they tell.
     pub(crate) alerts: Alerts,
+    /// Where the vault is, for who is told where payloads are; without credentials.
+    pub(crate) vault_address: Option<Arc<str>>,
 }
 
 impl Redrive {
@@ -100,12 +102,18 @@ impl Redrive {
             good: Arc::default(),
             turns: Arc::default(),
             alerts: Alerts::default(),
+            vault_address: None,
         }
     }
 
     /// The same with another clock and source of randomness.
     pub fn with_surroundings(self, clock: Arc<dyn Clock>, chance: Arc<dyn Chance>) -> Self {
         Self { clock, chance, ..self }
+    }
+
+    /// The same that says where payloads are, in a vault at an address without credentials.
+    pub fn with_vault_at(self, address: Option<&str>) -> Self {
+        Self { vault_address: address.map(Into::into), ..self }
     }
 
     /// The store.

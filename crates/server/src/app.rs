@@ -177,6 +177,7 @@ impl App {
         // Who asks is told soon that the store does not answer, whoever works here.
         let redrive = redrive.answering();
         let (vault, now) = (setting.vault(&redrive)?, redrive.now());
+        let redrive = redrive.with_vault_at(vault.as_ref().map(Vault::address));
         redrive.alerts().replace(Some(setting.watched_by_server()));
         Ok(Self(Arc::new(Shared {
             redrive,

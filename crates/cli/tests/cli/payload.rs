@@ -58,6 +58,32 @@ fn what_broke_it_comes_back_byte_for_byte_and_is_kept_once() {
     sandbox.redrive("payload show abcdef123456").expect(1).complains("no payload abcdef123456");
 }
 
+/// Of a bucket nothing but its address is needed for that: neither is it reached, nor are its keys told.
+#[test]
+fn the_full_address_of_a_payload_is_told() {
+    let sandbox = sandbox("");
+    sandbox.redrive("run tasks.jsonl --limit 2").expect(3);
+    let place =
+        sandbox.redrive("payload list --json").expect(0).json_lines()[0]["place"].as_str().expect("one").to_owned();
+    let id = id_of(&sandbox, 2);
+    let told = |vault: &str| {
+        let address = format!("{vault}/{place}");
+        let shown = sandbox.run(&["dead", "show", &id, "--json"]).expect(0).json();
+        assert_eq!(shown["payload_address"], address);
+        let shown = sandbox.run(&["dead", "show", &id]).expect(0).stdout;
+        assert!(shown.replace("\n            ", "").contains(&address), "{shown}");
+        assert_eq!(sandbox.redrive("dead list --json").expect(0).json_lines()[0]["payload_address"], address);
+        sandbox.redrive("dead export letters.jsonl").expect(0);
+        let exported: serde_json::Value = serde_json::from_str(sandbox.read("letters.jsonl").trim()).expect("JSON");
+        assert_eq!(exported["payload_address"], address);
+        assert!(!exported.to_string().contains("hunter2"), "{exported}");
+    };
+    told(".redrive/payloads");
+    let vault = "[vault]\nurl = \"s3://evidence/shop/\"\nsecret_access_key = \"hunter2\"\naccess_key_id = \"id\"";
+    sandbox.write("redrive.toml", format!("{vault}\n[pipeline.p]\ncommand = [\"sh\", \"scrape.sh\"]\n"));
+    told("s3://evidence/shop");
+}
+
 #[test]
 fn a_pipeline_may_keep_all_or_none() {
     let all = sandbox("");

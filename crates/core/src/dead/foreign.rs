@@ -291,6 +291,8 @@ impl Reading {
             http_status: report.http_status,
             proxy: report.proxy.clone(),
             payload: None,
+            payload_place: None,
+            payload_address: None,
             payload_missing: false,
             payload_cut: false,
             failures: Some(failures),

@@ -18,7 +18,7 @@ use crate::definitions::DefinitionVersion;
 use crate::failures::{Failure, Reason};
 use crate::ids::{JobId, PipelineName, RoundName};
 use crate::jobs::{Input, Origin};
-use crate::payloads::{Payload, PayloadHash};
+use crate::payloads::{Payload, PayloadHash, PayloadPlace};
 use crate::time::Timestamp;
 
 /// Whether a dead letter may be replayed.
@@ -124,6 +124,12 @@ pub struct DeadLetter {
     /// The address of the newest payload that was kept of any attempt.
     #[serde(default)]
     pub payload: Option<PayloadHash>,
+    /// Where that payload lies in the vault.
+    #[serde(skip)]
+    pub payload_place: Option<PayloadPlace>,
+    /// The full address of that payload, such as `s3://bucket/prefix/…` or a path: of the vault that is configured, without credentials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_address: Option<String>,
     /// Whether that payload's bytes were never here: the letter was imported without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub payload_missing: bool,

@@ -54,6 +54,11 @@ impl PayloadPlace {
         format!("{}-{:08x}.zst", self.hash, self.salt)
     }
 
+    /// The full address of what lies here, in a vault at an address: a folder or a URL.
+    pub fn within(&self, vault: &str) -> String {
+        format!("{}/{self}", vault.trim_end_matches('/'))
+    }
+
     /// The place that a file in the folders of a store is, if it is one.
     pub fn in_folders(store: Option<StoreId>, folder: &str, file_name: &str) -> Option<Self> {
         let (hash, salt) = file_name.strip_suffix(".zst")?.split_once('-')?;
@@ -142,6 +147,14 @@ mod tests {
             assert_eq!(place.to_string().parse(), Ok(place));
         }
         assert_eq!(place(Some(id)).to_string(), format!("{id}/ab/{}-0000001f.zst", "ab".repeat(32)));
+    }
+
+    #[test]
+    fn a_place_has_a_full_address_in_its_vault() {
+        let place = place(Some("00112233445566778899aabbccddeeff"));
+        for vault in ["s3://bucket/prefix", "s3://bucket/prefix/", "/srv/payloads"] {
+            assert_eq!(place.within(vault), format!("{}/{place}", vault.trim_end_matches('/')));
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Redrive {
         mut each: impl AsyncFnMut(Vec<DeadLetter>) -> Result<(), E>,
     ) -> Result<(), E> {
         loop {
-            let page = self.store.list_dead(params.clone()).await.map_err(Error::from)?;
+            let page = self.list_dead(params.clone()).await?;
             each(page.items).await?;
             match page.next {
                 Some(next) => params.cursor = Some(next),

@@ -23,9 +23,10 @@ mod withheld;
 
 use std::io;
 
+use redrive_core::dead::DeadLetter;
 use redrive_core::ids::JobId;
 use redrive_core::state::JobState;
-use redrive_store::contract::Selection;
+use redrive_store::contract::{ListDead, Page, Selection};
 use serde::{Deserialize, Serialize};
 
 pub use self::died::{CauseDied, Died, Groups};
@@ -94,10 +95,32 @@ pub(crate) fn check(selection: &Selection) -> Result<(), Error> {
 
 impl Redrive {
     /// A dead letter with all its failures.
-    pub async fn dead_letter(&self, id: JobId) -> Result<redrive_core::dead::DeadLetter, Error> {
-        match self.store.get_dead(id).await? {
+    pub async fn dead_letter(&self, id: JobId) -> Result<DeadLetter, Error> {
+        match self.get_dead(id).await? {
             Some(letter) => Ok(letter),
             None => Err(DeadError::NotDead(self.not_dead(id).await?).into()),
+        }
+    }
+
+    /// The same, if it is one.
+    pub async fn get_dead(&self, id: JobId) -> Result<Option<DeadLetter>, Error> {
+        let mut letter = self.store.get_dead(id).await?;
+        self.locate(&mut letter);
+        Ok(letter)
+    }
+
+    /// A page of dead letters.
+    pub async fn list_dead(&self, params: ListDead) -> Result<Page<DeadLetter>, Error> {
+        let mut page = self.store.list_dead(params).await?;
+        self.locate(&mut page.items);
+        Ok(page)
+    }
+
+    /// Says of letters where their payloads are.
+    pub(crate) fn locate<'a>(&self, letters: impl IntoIterator<Item = &'a mut DeadLetter>) {
+        let Some(vault) = &self.vault_address else { return };
+        for letter in letters {
+            letter.payload_address = letter.payload_place.map(|place| place.within(vault));
         }
     }
 

@@ -73,6 +73,7 @@ impl Redrive {
             }
             look_at = next_piece(look_at, piece.elapsed(), left);
         }
+        self.locate(&mut letters);
         let next = cursor.map(|cursor| format!("{looked_at}.{cursor}"));
         Ok(FoundLetters { letters, looked_at, of: self.letters_to_look_at(&asked.filter).await?, next })
     }

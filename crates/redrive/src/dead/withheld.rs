@@ -174,6 +174,8 @@ fn letter(pipeline: &PipelineName, job: NewJob, lost: Vec<String>, now: Timestam
         http_status: None,
         proxy: None,
         payload: None,
+        payload_place: None,
+        payload_address: None,
         payload_missing: false,
         payload_cut: false,
         failures: Some(vec![Failure::told(&report, Reason::RejectedInput, now)]),

@@ -45,7 +45,7 @@ const LOOKED_INTO_BYTES: u64 = 4 * 1024 * 1024;
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor, Named(named): Named<JobRef>) -> Result<Response, Problem> {
     let id = app.redrive().find_job(&named).await?;
-    let Some(letter) = app.redrive().store().get_dead(id).await? else { return task::show(&app, &visitor, id).await };
+    let Some(letter) = app.redrive().get_dead(id).await? else { return task::show(&app, &visitor, id).await };
     visitor.caller.check(&letter.pipeline)?;
     let now = app.redrive().now();
     let replay = format!("/replays/new?id={}", letter.id);
@@ -180,17 +180,19 @@ fn commands_of(letter: &DeadLetter, has_saved: bool) -> Vec<(&'static str, Strin
 /// The newest response that was kept, as text.
 async fn response(app: &App, visitor: &Visitor, letter: &DeadLetter) -> Markup {
     let kept = letter.failures.iter().flatten().rev().find_map(Failure::kept_payload);
+    let address =
+        letter.payload_address.as_deref().filter(|_| kept.is_some_and(|kept| Some(kept.hash) == letter.payload));
     let shown = match kept {
         None => html! { p.empty { "No response was kept." } },
         Some(_) if visitor.caller.check_payloads().is_err() => {
             html! { p.empty { "A response was kept; your token may not read payloads." } }
         }
-        Some(payload) => body_of(app, payload).await,
+        Some(payload) => body_of(app, payload, address).await,
     };
     html! { section aria-labelledby="response" { (section_head("response", "Response", "as text")) (shown) } }
 }
 
-async fn body_of(app: &App, payload: &Payload) -> Markup {
+async fn body_of(app: &App, payload: &Payload, address: Option<&str>) -> Markup {
     let body = match (app.vault(), payload.size_bytes <= LOOKED_INTO_BYTES) {
         (None, _) => Err("this server has no vault".to_owned()),
         (_, false) => Err("it is too large to be shown; redrive payload cat prints it".to_owned()),
@@ -202,6 +204,7 @@ async fn body_of(app: &App, payload: &Payload) -> Markup {
             li { (payload.size_bytes) " bytes" @if payload.truncated { ", cut" } }
             li { code { (&payload.hash.to_string()[..12]) } }
         }
+        @if let Some(address) = address { p.fact { "Kept at " code { (text(address)) } } }
         @if !payload.response.headers.is_empty() {
             details {
                 summary { "Headers" }

@@ -51,6 +51,21 @@ async fn a_page_of_which_only_the_beginning_was_kept_is_none_to_retry_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_full_address_of_a_payload_is_told() {
+    let server = Running::start().await;
+    let id = died(&server, "shop", page()).await;
+    let place = server.get("/payloads").await.ok()["items"][0]["place"].as_str().expect("a place").to_owned();
+    let letter = server.get(&format!("/letters/{id}")).await.ok();
+    let address = letter["payload_address"].as_str().expect("an address");
+    assert!(address.ends_with(&format!("/{place}")) && std::path::Path::new(address).is_file(), "{address}");
+    for listed in ["/letters", "/letters?failures=true", "/letters?text=price"] {
+        assert_eq!(server.get(listed).await.ok()["items"][0]["payload_address"], address, "{listed}");
+    }
+    let shown = Browser::new(&server).page(&format!("/letters/{id}")).await;
+    assert!(shown.contains(&format!("Kept at <code><bdi>{address}</bdi></code>")), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn attempts_tell_all_that_was_kept_of_them_own_frames_first() {
     let server = Running::start().await;
     let id = died(&server, "shop", page()).await;

@@ -12,7 +12,8 @@ use super::{Columns, input, job_id, json_opt, parsed, parsed_opt, round, time};
 pub(crate) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.target, d.reason, d.code, d.message,
     d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload, d.verdict, d.original,
     (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key),
-    d.payload_cut = 2, d.progress, d.round, d.origin, d.definition, d.payload_cut = 1";
+    d.payload_cut = 2, d.progress, d.round, d.origin, d.definition, d.payload_cut = 1,
+    (SELECT y.place FROM payload y WHERE y.hash = d.payload)";
 
 pub(crate) fn dead_letter<R: Columns>(row: &R) -> Result<DeadLetter, R::Fault> {
     Ok(DeadLetter {
@@ -37,6 +38,8 @@ pub(crate) fn dead_letter<R: Columns>(row: &R) -> Result<DeadLetter, R::Fault> {
         verdict: row.get(18)?,
         original: json_opt(row, 19)?,
         cause: parsed_opt(row, 20)?,
+        payload_place: parsed_opt(row, 27)?,
+        payload_address: None,
         payload_missing: row.get(21)?,
         task_id: json_opt::<Value, _>(row, 22)?.as_ref().and_then(task_of_progress).map(str::to_owned),
         round: round(row, 23)?,

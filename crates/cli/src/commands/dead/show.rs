@@ -93,7 +93,7 @@ fn name(letter: &DeadLetter) -> String {
     letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string())
 }
 
-/// The payload of a letter: its address, its size, how to see it, or why it cannot be seen.
+/// The payload of a letter: its hash, its full address, its size, how to see it, or why it cannot be seen.
 fn payload(letter: &DeadLetter) -> String {
     let Some(hash) = &letter.payload else { return "-".to_owned() };
     if letter.payload_missing {
@@ -106,7 +106,8 @@ fn payload(letter: &DeadLetter) -> String {
         Some(Payload { size_bytes, .. }) => format!("{} bytes", grouped(*size_bytes)),
         None => "of unknown size".to_owned(),
     };
-    format!("{hash}\n{size}; see it: redrive payload show {}", name(letter))
+    let address = letter.payload_address.as_ref().map(|address| format!("\n{address}")).unwrap_or_default();
+    format!("{hash}{address}\n{size}; see it: redrive payload show {}", name(letter))
 }
 
 fn grouped(bytes: u64) -> String {

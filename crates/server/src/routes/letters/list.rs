@@ -60,7 +60,7 @@ pub async fn read(
         }
         false => {
             let params = ListDead { filter, sort, limit, cursor, with_failures };
-            app.redrive().store().list_dead(params).await?
+            app.redrive().list_dead(params).await?
         }
     };
     page.items.iter_mut().for_each(|letter| caller.strip(letter.failures.iter_mut().flatten()));
@@ -73,7 +73,7 @@ async fn search(app: &App, asked: SearchAsked, with_failures: bool) -> Result<Pa
     let mut items = found.letters;
     if with_failures {
         for letter in &mut items {
-            if let Some(whole) = app.redrive().store().get_dead(letter.id).await? {
+            if let Some(whole) = app.redrive().get_dead(letter.id).await? {
                 *letter = whole;
             }
         }
