@@ -92,6 +92,8 @@ fn letter((n, letters): (u64, u64), now: Timestamp) -> Result<DeadLetter> {
         http_status: Some(200),
         proxy,
         payload: None,
+        payload_address: None,
+        payload_place: None,
         payload_missing: false,
         payload_cut: false,
         failures: Some(vec![failure]),
