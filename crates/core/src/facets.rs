@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::alerts::Share;
+use crate::dead::foreign::SOME_PROXY;
 use crate::failures::Failure;
 
 /// How many values of a kind are counted by themselves for each cause; what comes after that counts as [`OTHERS`].
@@ -78,12 +79,46 @@ pub struct FacetCount {
     pub count: u64,
 }
 
+impl FacetCount {
+    /// Returns whether the value is known. An input may well have an empty text; anything else that is empty was not reported. A proxy
+    /// whose label was masked could be any.
+    pub fn is_known(&self) -> bool {
+        let is_empty = self.value.is_empty() && !self.kind.starts_with("input.");
+        !is_empty && !(self.kind == kinds::PROXY && self.value == SOME_PROXY)
+    }
+}
+
+/// A kind of value that was not reported of all failures, or not of all successes. What is not known is not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unknown {
+    /// The kind.
+    pub kind: String,
+    /// How many failures were counted without a value.
+    pub failures: u64,
+    /// How many successes were counted without a value.
+    pub successes: u64,
+}
+
+/// Returns which kinds that could be compared are not known of everybody, out of so many failures and successes.
+pub fn unknown((died, failures): (&[FacetCount], u64), (done, successes): (&[FacetCount], u64)) -> Vec<Unknown> {
+    let known = |counts: &[FacetCount], kind: &str| -> u64 {
+        counts.iter().filter(|count| count.kind == kind && count.is_known()).map(|count| count.count).sum()
+    };
+    let one = |kind: &str| Unknown {
+        kind: kind.to_owned(),
+        failures: failures.saturating_sub(known(died, kind)),
+        successes: successes.saturating_sub(known(done, kind)),
+    };
+    let all = [kinds::TARGET, kinds::PROXY, kinds::RULES].map(one).into_iter();
+    all.filter(|one| one.failures > 0 || one.successes > 0).collect()
+}
+
 /// Something that is more frequent among those who died than among those who were done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// What is compared.
     pub kind: String,
-    /// The value; empty for those that have none.
+    /// The value.
     pub value: String,
     /// Of those who died, those with the value.
     pub failures: Share,
@@ -95,14 +130,14 @@ pub struct Difference {
 }
 
 /// What is different about those who died: values whose share among them is above that among those who were done by ten points or more,
-/// and more than chance may explain; the widest gap first. Nothing with fewer than five failures.
+/// and more than chance may explain; the widest gap first. Nothing with fewer than five failures. Shares are of those whose value is known.
 pub fn differences(died: &[FacetCount], done: &[FacetCount]) -> Vec<Difference> {
     let total = |counts: &[FacetCount], kind: &str| -> u64 {
-        counts.iter().filter(|count| count.kind == kind).map(|count| count.count).sum()
+        counts.iter().filter(|count| count.kind == kind && count.is_known()).map(|count| count.count).sum()
     };
     let mut found: Vec<Difference> = died
         .iter()
-        .filter(|count| count.value != OTHERS)
+        .filter(|count| count.value != OTHERS && count.is_known())
         .filter_map(|FacetCount { kind, value, count }| {
             let (all_died, all_done) = (total(died, kind), total(done, kind));
             // Others may have it too: nothing is said to be rare that was only not counted.
@@ -176,6 +211,25 @@ mod tests {
         let done = |others: u64| [count("input.shop", "b", 100 - others), count("input.shop", OTHERS, others)];
         assert_eq!(differences(&died, &done(10))[0].successes, Share::new(10, 100));
         assert!(differences(&died, &done(95)).is_empty(), "all of them may be it");
+    }
+
+    #[test]
+    fn values_that_were_not_reported_are_unknown_and_never_compared() {
+        let died = [count("proxy", "", 40), count("proxy", "de-3", 20), count("target", "a", 60)];
+        let done =
+            [count("proxy", "", 90), count("proxy", "de-3", 5), count("proxy", "us-1", 5), count("target", "b", 100)];
+        let found = differences(&died, &done);
+        let proxy = found.iter().find(|one| one.kind == "proxy").expect("a difference");
+        assert_eq!((proxy.value.as_str(), proxy.failures), ("de-3", Share::new(20, 20)));
+        assert_eq!(proxy.successes, Share::new(5, 10), "of those that have one");
+        let told = |kind: &str, failures, successes| Unknown { kind: kind.into(), failures, successes };
+        assert_eq!(unknown((&died, 60), (&done, 100)), [told("proxy", 40, 90), told("rules", 60, 100)]);
+        for (died, done) in [("", "us-1"), ("de-3", ""), ("proxy", "us-1"), ("de-3", "proxy")] {
+            let found = differences(&[count("proxy", died, 60)], &[count("proxy", done, 60)]);
+            assert_eq!(found, [], "{died:?} and {done:?}");
+        }
+        let found = differences(&[count("input.q", "", 60)], &[count("input.q", "x", 60)]);
+        assert_eq!(found.len(), 1, "an input may have an empty text");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Counts of programs that run their jobs themselves, for who holds a [`Redrive`].
 
+use redrive_core::dead::foreign::proxy_label;
 use redrive_core::outcomes::{OutcomeCount, WrongCount, forget_before};
 use redrive_store::contract::CountOutcomes;
 
@@ -19,10 +20,14 @@ pub struct OutcomeError {
 impl Redrive {
     /// Adds what a program counted of its jobs, all or nothing; says whether it had not come before. `seq` numbers what one client
     /// sends.
-    pub async fn count_outcomes(&self, client: &str, seq: u32, counts: Vec<OutcomeCount>) -> Result<bool, Error> {
+    pub async fn count_outcomes(&self, client: &str, seq: u32, mut counts: Vec<OutcomeCount>) -> Result<bool, Error> {
         let now = self.now();
         for (at, count) in counts.iter().enumerate() {
             count.check(now).map_err(|wrong| OutcomeError { at, wrong })?;
+        }
+        // As letters have them, which they are compared with.
+        for proxy in counts.iter_mut().filter_map(|count| count.proxy.as_mut()) {
+            *proxy = proxy_label(proxy);
         }
         let params = CountOutcomes {
             client: client.to_owned(),

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use redrive_core::actors::Actor;
+use redrive_core::counts::Event;
 use redrive_core::holds::Hold;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::pipelines::{Pause, PauseWish, paused};
 use redrive_core::seen::Version;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::SetPause;
+use redrive_store::contract::{EventTotal, SetPause};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Setting;
@@ -85,6 +86,9 @@ pub struct PipelineView {
     /// Its ledger.
     #[serde(flatten)]
     pub ledger: Ledger,
+    /// Tasks that other programs ran and reported as done: counted, though Redrive never had them.
+    #[serde(default)]
+    pub done_elsewhere: i64,
     /// Its pause, if somebody paused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
@@ -99,9 +103,17 @@ pub struct PipelineView {
     pub version: Version,
 }
 
+/// Counts tasks that other programs ran and reported as done, by all that were done of a pipeline and its ledger.
+fn done_elsewhere(name: &PipelineName, totals: &[EventTotal], ledger: &Ledger) -> i64 {
+    let done = totals.iter().filter(|total| total.pipeline == *name && total.event == Event::Done);
+    (done.map(|total| total.count).sum::<i64>() - ledger.done).max(0)
+}
+
 impl Redrive {
     /// The pipelines that the store or the configuration knows.
     pub async fn list_pipelines(&self, setting: &Setting) -> Result<Vec<PipelineView>, Error> {
+        // Before the ledgers: what is done between the two was done here.
+        let totals = self.store.event_totals().await?;
         let (ledgers, mut pauses) = (self.store.ledgers().await?, self.store.pauses().await?);
         let workers = self.store.list_workers().await?;
         let alive: Vec<_> = workers.iter().filter(|worker| worker.alive).collect();
@@ -111,8 +123,10 @@ impl Redrive {
             let mut holds = alive.iter().flat_map(|worker| &worker.holds);
             let runs_it =
                 |worker: &&&redrive_store::contract::WorkerView| worker.runs.iter().any(|runs| runs.pipeline == name);
+            let ledger = ledgers.get(&name).copied().unwrap_or_default();
             PipelineView {
-                ledger: ledgers.get(&name).copied().unwrap_or_default(),
+                done_elsewhere: done_elsewhere(&name, &totals, &ledger),
+                ledger,
                 version: Version::of(&pauses.get(&name)),
                 paused: pauses.remove(&name),
                 held: holds.find(|hold| hold.pipeline == name).cloned(),

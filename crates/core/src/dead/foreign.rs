@@ -22,8 +22,8 @@ use crate::time::Timestamp;
 use self::attempts::{Attempts, Told};
 use self::errors::{add_error, add_uncaught, read_error};
 pub use self::fields::Field;
-pub use self::origins::{kept_lost, mask_fields, mask_task};
-use self::origins::{label, mask_details};
+use self::origins::mask_details;
+pub use self::origins::{SOME_PROXY, kept_lost, mask_fields, mask_task, proxy_label};
 
 /// Words of a message that are looked at for a code.
 const WORDS_WITH_CODE: usize = 20;
@@ -175,7 +175,7 @@ impl Reading {
         or(&mut report.code, self.text(object, Field::Code)?);
         or(&mut report.error_type, self.text(object, Field::ErrorType)?);
         or(&mut report.stack, self.stack(object)?);
-        or(&mut report.proxy, self.text(object, Field::Proxy)?.map(|proxy| label(&proxy)));
+        or(&mut report.proxy, self.text(object, Field::Proxy)?.map(|proxy| proxy_label(&proxy)));
         report.http_status = self.status(object)?.or(report.http_status);
         if report.code.is_none() {
             report.code = self.code_in(&report.message);

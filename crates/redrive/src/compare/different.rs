@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use redrive_core::alerts::Share;
-use redrive_core::facets::{self, BASELINE_MIN, Baseline, Difference, FacetCount, differences};
+use redrive_core::facets::{self, BASELINE_MIN, Baseline, Difference, FacetCount, Unknown, differences};
 use redrive_store::contract::{CauseView, DoneIn};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,9 @@ pub struct Differences {
     /// What is counted of those who died, and not of those who were done: of each kind the most frequent value.
     #[serde(default)]
     pub uncompared: Vec<Uncompared>,
+    /// What was not reported of all of them. Those without a value are in no share of it.
+    #[serde(default)]
+    pub unknown: Vec<Unknown>,
 }
 
 /// What many of those who died have, of which nothing is known of those who were done.
@@ -36,7 +39,7 @@ pub struct Differences {
 pub struct Uncompared {
     /// What is counted.
     pub kind: String,
-    /// The value; empty for those that have none.
+    /// The value.
     pub value: String,
     /// Of those who died, those with the value.
     pub failures: Share,
@@ -46,7 +49,7 @@ impl Redrive {
     /// What is different about those who died of a cause: compared with those who were done in the same hours, or, if those are too few,
     /// in the 24 hours before.
     pub async fn differences(&self, cause: &CauseView) -> Result<Differences, Error> {
-        let died = self.store.cause_facets(cause.id.clone()).await?;
+        let mut died = self.store.cause_facets(cause.id.clone()).await?;
         let mut hours: Vec<i64> = self
             .store
             .cause_hours(vec![cause.id.clone()], cause.first_seen)
@@ -66,13 +69,17 @@ impl Redrive {
             let first = cause.first_seen.hour();
             (baseline, done) = (Baseline::DayBefore, done_in((first - 24..first).collect()).await?);
         }
+        let (failures, successes) = (counted(&died), counted(&done));
+        let unknown = facets::unknown((&died, failures), (&done, successes));
+        died.retain(FacetCount::is_known);
+        done.retain(FacetCount::is_known);
         let found = differences(&died, &done);
         let uncompared = uncompared(&died, &done);
         let is_compared = |kind: &String| done.iter().any(|count| count.kind == *kind);
         let mut alike: Vec<String> = died.iter().map(|count| count.kind.clone()).filter(is_compared).collect();
         alike.dedup();
         alike.retain(|kind| !found.iter().any(|different| different.kind == *kind));
-        Ok(Differences { failures: counted(&died), successes: counted(&done), baseline, found, alike, uncompared })
+        Ok(Differences { failures, successes, baseline, found, alike, uncompared, unknown })
     }
 }
 
@@ -91,7 +98,7 @@ fn uncompared(died: &[FacetCount], done: &[FacetCount]) -> Vec<Uncompared> {
         value: most.value.clone(),
         failures: Share::new(most.count, all),
     };
-    found.into_iter().map(one).filter(|one| !one.value.is_empty()).collect()
+    found.into_iter().map(one).collect()
 }
 
 /// How many were counted: each has a target, if only none.

@@ -2,7 +2,7 @@
 
 use redrive::compare::{Differences, Uncompared};
 use redrive_core::alerts::Share;
-use redrive_core::facets::{Baseline, FAILURES_MIN, GAP_MIN};
+use redrive_core::facets::{Baseline, FAILURES_MIN, GAP_MIN, Unknown};
 
 use super::figures::{count, counted};
 
@@ -40,6 +40,23 @@ pub fn of_failures_only(different: &Differences) -> Option<String> {
     is_enough.then(|| format!("Of failures only, not counted of tasks that are done: {}.", all.join(", ")))
 }
 
+/// What was not reported of all of them, and is in no share, if anything is.
+pub fn unknown(different: &Differences) -> Option<String> {
+    let side = |unknown: u64, all: u64, who: &str| match unknown {
+        0 => None,
+        unknown if unknown == all => Some(format!("all {} {who}", count(all as i64))),
+        unknown => Some(format!("{} of {} {who}", count(unknown as i64), count(all as i64))),
+    };
+    let one = |Unknown { kind, failures, successes }: &Unknown| {
+        let sides =
+            [side(*failures, different.failures, "failures"), side(*successes, different.successes, "successes")];
+        format!("{} of {}", label(kind), sides.into_iter().flatten().collect::<Vec<_>>().join(" and "))
+    };
+    let all: Vec<String> = different.unknown.iter().map(one).collect();
+    let is_enough = !all.is_empty() && different.failures >= FAILURES_MIN;
+    is_enough.then(|| format!("Unknown, since not reported, and left out: {}.", all.join("; ")))
+}
+
 /// Of whom a share is: not all have a value of every kind.
 pub fn of_whom(share: Share, all: u64, who: &str) -> String {
     if share.whole < all { format!("{who} that have one") } else { who.to_owned() }
@@ -70,6 +87,25 @@ pub fn label(kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_reported_is_said_to_be_unknown() {
+        let of = |failures| Differences {
+            failures,
+            successes: 1_200,
+            baseline: Baseline::SameHours,
+            found: Vec::new(),
+            alike: Vec::new(),
+            uncompared: Vec::new(),
+            unknown: vec![
+                Unknown { kind: "proxy".to_owned(), failures: 2, successes: 1_200 },
+                Unknown { kind: "rules".to_owned(), failures: 6, successes: 0 },
+            ],
+        };
+        let told = "Unknown, since not reported, and left out: proxy of 2 of 6 failures and all 1,200 successes; rules of all 6 failures.";
+        assert_eq!(unknown(&of(6)).as_deref(), Some(told));
+        assert_eq!(unknown(&of(4)), None, "nothing is compared");
+    }
 
     #[test]
     fn numbers_say_what_they_are_of() {

@@ -10,7 +10,7 @@ use redrive_core::tokens::Role;
 use super::parts::{column, column_num, column_unseen, columns, link, name, text};
 use super::visitor::Visitor;
 use crate::look::charts::bars::bar;
-use crate::look::different::{against, label, nothing, of_failures_only, of_whom, points, rule};
+use crate::look::different::{against, label, nothing, of_failures_only, of_whom, points, rule, unknown};
 use crate::look::figures::{count, part_of, percent};
 use crate::look::tone::Tone;
 
@@ -39,13 +39,13 @@ pub fn section(visitor: &Visitor, cause: &CauseView, different: &Differences) ->
                     @if !different.alike.is_empty() { " Alike: " (different.alike.join(", ")) "." }
                 }
             }
-            @if let Some(only) = of_failures_only(different) { p.table-foot { (text(&only)) } }
+            @for said in [of_failures_only(different), unknown(different)].iter().flatten() { p.table-foot { (text(said)) } }
         }
     }
 }
 
 fn row(visitor: &Visitor, cause: &CauseView, (all, one): (&Differences, &Difference)) -> Markup {
-    let value = if one.value.is_empty() { "none" } else { &one.value };
+    let value = if one.value.is_empty() { "empty" } else { &one.value };
     html! {
         tr role="row" {
             th role="rowheader" scope="row" { span.fact { (label(&one.kind)) } code { (name(value)) } }

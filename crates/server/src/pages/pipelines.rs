@@ -9,7 +9,7 @@ mod workers;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive::contract::{CountEvents, CountTraffic, EventCount, EventTotal, Span, TrafficBy};
+use redrive::contract::{CountEvents, CountTraffic, EventCount, Span, TrafficBy};
 use redrive::overview::PipelineLine;
 use redrive::pipelines::PipelineView;
 use redrive_core::breakers::BreakerView;
@@ -65,13 +65,11 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     visitor.caller.check(&name)?;
     let (redrive, setting) = (app.redrive(), app.setting());
-    // Before the ledger: what is done between the two was done here.
-    let totals = part::read(async { Ok(redrive.store().event_totals().await?) }).await?;
     let view = visitor.caller.find_pipeline(&app, &name).await?;
     let look = redrive.look(&setting, |other: &PipelineName| *other == name, false);
     let (line, now) = (part::read(async { Ok(look.pipelines().await?.first().cloned()) }).await?, look.now);
     let standing = line.as_ref().ok().cloned().flatten();
-    let stands = async { Ok(equation(&view.ledger, done_elsewhere(&name, &totals?, &view.ledger))) };
+    let stands = async { Ok(equation(&view.ledger, view.done_elsewhere)) };
     let held = async { Ok(overview::held(&visitor, look.held().await?, &look.retrying().await?, now)) };
     let (week, day) = (ago_of(now, HOURS), ago_of(now, 24));
     let drawn = async {
@@ -177,12 +175,6 @@ fn head(
             }
         }
     }
-}
-
-/// Tasks that other programs ran and reported as done: counted, though Redrive never had them.
-fn done_elsewhere(name: &PipelineName, totals: &[EventTotal], ledger: &Ledger) -> i64 {
-    let done = totals.iter().filter(|total| total.pipeline == *name && total.event == Event::Done);
-    (done.map(|total| total.count).sum::<i64>() - ledger.done).max(0)
 }
 
 /// The ledger as an equation, and beside it what is done elsewhere.

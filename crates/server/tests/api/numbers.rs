@@ -263,3 +263,34 @@ async fn a_pipeline_is_not_normal_while_an_alert_of_it_fires() {
         assert!(headline.contains(">alerts that fire</a>.") && !headline.contains("normal"), "{headline}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_different_names_reported_proxies_and_says_what_was_not_reported() {
+    let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_800_000_000_000)));
+    let server = Running::on_clock(Arc::clone(&clock)).await;
+    let browser = Browser::new(&server);
+    let proxies = |n: usize| if n < 30 { json!("residential-de-3") } else { json!(null) };
+    let letter = |n: usize| {
+        let (url, proxy) = (format!("https://a.example/{n}"), proxies(n));
+        json!({ "pipeline": "shop", "input": { "url": url }, "message": "gone", "target": "a.example", "proxy": proxy })
+    };
+    server.post("/letters", json!({ "letters": (0..40).map(letter).collect::<Vec<_>>() })).await.ok();
+    let count = |proxy, done| json!({ "pipeline": "shop", "target": "a.example", "proxy": proxy, "done": done });
+    let report = async |seq, counts| {
+        server.post("/outcomes", json!({ "client": "crawler", "seq": seq, "counts": counts })).await.ok();
+    };
+    report(1, json!([count(json!(null), 1_000)])).await;
+    let cause = server.get("/causes").await.ok()["items"][0]["id"].as_str().expect("a cause").to_owned();
+    let page = browser.page(&format!("/causes/{cause}")).await;
+    let unknown = "left out: proxy of 10 of 40 failures and all 1,000 successes; rules of all 40 failures";
+    assert!(page.contains(unknown) && page.contains("target are alike"), "{page}");
+    assert!(
+        page.contains("Of failures only, not counted of tasks that are done: proxy residential-de-3 (30 of 30)"),
+        "{page}"
+    );
+    report(2, json!([count(json!("http://bob:hunter2@dc-1.example:80"), 500), count(json!("residential-de-3"), 2)]))
+        .await;
+    let page = browser.page(&format!("/causes/{cause}")).await;
+    assert!(page.contains("<bdi>residential-de-3</bdi>") && page.contains("(30 of 30)"), "{page}");
+    assert!(page.contains("successes that have one (2 of 502)") && !page.contains("hunter2"), "{page}");
+}

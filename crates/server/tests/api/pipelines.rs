@@ -70,6 +70,7 @@ async fn a_reported_pipeline_has_what_was_reported_and_no_settings_of_ours() {
     server.report("spider", json!({ "url": "https://shop.example/1" }), "gone").await;
     let browser = Browser::new(&server);
     let page = browser.page("/pipelines/spider").await;
+    assert_eq!(server.get("/pipelines/spider").await.ok()["done_elsewhere"], 65_789);
     assert!(page.contains("<dt>Done elsewhere</dt><dd>65,789 <small>reported</small></dd>"), "{page}");
     assert!(page.contains("Not known: the configuration of this server does not have this pipeline"), "{page}");
     assert!(!page.contains("retry.attempts"), "what nobody said is not invented: {page}");

@@ -13,7 +13,7 @@ use crate::output::foreign::{cut, harmless, width_of};
 use crate::output::json;
 use crate::output::paint::{BAD, DIM, HEADING, paint};
 use crate::output::print::out;
-use crate::output::report::different::{against, label, nothing, of_failures_only, of_whom, points};
+use crate::output::report::different::{against, label, nothing, of_failures_only, of_whom, points, unknown};
 use crate::output::report::figures::{count, counted, percent};
 use crate::output::table;
 use crate::output::times::ago;
@@ -98,7 +98,7 @@ fn print_different(different: &Differences) -> Result<()> {
         format!("{} of {of} ({part} of {whole})", percent(share.value()))
     };
     for one in different.found.iter().take(DIFFERENT_SHOWN) {
-        let value = if one.value.is_empty() { "none" } else { &one.value };
+        let value = if one.value.is_empty() { "empty" } else { &one.value };
         out!("  {} {}", paint(DIM, label(&one.kind)), cut(value, 64))?;
         let failures = share(one.failures, &of_whom(one.failures, different.failures, "failures"));
         let successes = share(one.successes, &of_whom(one.successes, different.successes, "successes"));
@@ -111,8 +111,8 @@ fn print_different(different: &Differences) -> Result<()> {
     if different.found.is_empty() {
         out!("  {}", table::beside(&nothing(different), 2))?;
     }
-    if let Some(only) = of_failures_only(different) {
-        out!("  {}", table::beside(&harmless(&only), 2))?;
+    for said in [of_failures_only(different), unknown(different)].iter().flatten() {
+        out!("  {}", table::beside(&harmless(said), 2))?;
     }
     Ok(())
 }

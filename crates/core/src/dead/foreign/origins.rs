@@ -7,7 +7,7 @@ use crate::jobs::Input;
 use crate::secrets::{MASK, Secrets, is_host, mask_named};
 
 /// What a proxy is called of which nothing can be told apart from its password.
-const SOME_PROXY: &str = "proxy";
+pub const SOME_PROXY: &str = "proxy";
 
 /// Masks what goes under secret names, and all of proxies but where they are.
 pub(super) fn mask_details(details: &mut Input, secrets: &Secrets) {
@@ -117,6 +117,9 @@ fn mask(value: &mut Value, secrets: &Secrets, of_proxy: bool) {
             }
             for (name, field) in fields {
                 let name = name.to_ascii_lowercase();
+                if name == "proxy" && field.as_str().is_some_and(is_name) {
+                    continue;
+                }
                 mask(field, secrets, of_proxy || name.contains("proxy") || name.contains("proxies"));
             }
         }
@@ -124,8 +127,18 @@ fn mask(value: &mut Value, secrets: &Secrets, of_proxy: bool) {
     }
 }
 
-/// The label of a proxy: its host and port at most, never its credentials.
-pub(super) fn label(proxy: &str) -> String {
+/// Returns the label of a proxy that another program reported. A plain name is kept; of an address, its host and port at most.
+pub fn proxy_label(proxy: &str) -> String {
+    if is_name(proxy.trim()) { proxy.trim().to_owned() } else { label(proxy) }
+}
+
+/// Whether a proxy is given by a plain name, which is neither an address nor credentials.
+fn is_name(proxy: &str) -> bool {
+    !proxy.is_empty() && proxy.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+}
+
+/// The address of a proxy without its credentials: its host and port at most.
+fn label(proxy: &str) -> String {
     let (scheme, rest) = proxy.trim().split_once("://").map_or((false, proxy.trim()), |(_, rest)| (true, rest));
     let (user, address) = rest.rsplit_once('@').map_or((false, rest), |(_, address)| (true, address));
     let address = address.split(['/', '?', '#']).next().unwrap_or_default().to_ascii_lowercase();

@@ -220,7 +220,6 @@ fn of_a_proxy_at_most_its_host_and_port_are_kept() {
         ("bob:hunter2:10.1.1.1:8080", "proxy"),
         ("bob.b:1234:10.1.1.1:8080", "proxy"),
         ("bob:hunter2", "proxy"),
-        ("hunter2", "proxy"),
         ("bob:1234", "proxy"),
         ("http://[hunter2]:1", "proxy"),
     ] {
@@ -228,6 +227,21 @@ fn of_a_proxy_at_most_its_host_and_port_are_kept() {
         assert_eq!(letter.proxy.as_deref(), Some(kept), "{proxy}");
         let failure = &letter.failures.as_ref().expect("failures")[0];
         assert_eq!(failure.proxy.as_deref(), Some(kept), "{proxy}");
+    }
+}
+
+#[test]
+fn plain_label_of_a_proxy_is_kept() {
+    for label in ["residential-de-3", "DC_7", "eu.west.1", "p7"] {
+        let told = json!({
+            "input": {"n": 1, "proxy": label}, "error": "x", "proxy": label, "config": {"proxy": label},
+            "failures": [{"error": "y", "proxy": label}],
+        });
+        let letter = read(told).letter;
+        assert_eq!(letter.proxy.as_deref(), Some(label));
+        assert_eq!(letter.origin.expect("an origin").details["config"]["proxy"], label);
+        let mut input = letter.input;
+        assert!(mask_task(&mut input, &Secrets::default(), &[]).is_empty(), "nothing is lost: {input:?}");
     }
 }
 
