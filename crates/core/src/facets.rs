@@ -83,8 +83,9 @@ impl FacetCount {
     /// Returns whether the value is known. An input may well have an empty text; anything else that is empty was not reported. A proxy
     /// whose label was masked could be any.
     pub fn is_known(&self) -> bool {
+        let is_masked = self.kind == kinds::PROXY && self.value == SOME_PROXY;
         let is_empty = self.value.is_empty() && !self.kind.starts_with("input.");
-        !is_empty && !(self.kind == kinds::PROXY && self.value == SOME_PROXY)
+        !is_masked && !is_empty
     }
 }
 

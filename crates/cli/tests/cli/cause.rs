@@ -41,9 +41,10 @@ fn letters_are_grouped_and_say_why() {
     assert_eq!((&causes[0]["dead"], &causes[0]["targets_count"]), (&json!(5), &json!(2)));
     assert!(causes[0]["title"].as_str().is_some_and(|title| title.contains("was lost")), "{}", causes[0]);
     let shown = sandbox.redrive(&format!("cause show {}", id(&causes[0]))).expect(0).stdout;
-    for part in ["what is different", "why these belong together", "was lost", "for example", "replay try --cause"] {
+    for part in ["what is different", "why these belong together", "was lost", "for example", "replay start --cause"] {
         assert!(shown.contains(part), "{part} in:\n{shown}");
     }
+    assert!(!shown.contains("replay try"), "no page was saved that it could work from:\n{shown}");
     let listed = sandbox.redrive(&format!("dead list --cause {} --json", id(&causes[0]))).expect(0).json_lines();
     assert_eq!(listed.len(), 5);
     let letter = listed[0]["id"].as_str().expect("an id");

@@ -159,6 +159,8 @@ fn head(visitor: &Visitor, detail: &CauseDetail, beside: &Beside, now: Timestamp
 
 /// How many tasks died of it, each once, of how many that came to their end, and what became of them.
 fn died(cause: &CauseView, share: Option<CauseShare>, now: Timestamp) -> Markup {
+    // What was imported did not die here: of no task there is no share.
+    let share = share.filter(|share| share.died.whole > 0);
     let since_first = share.is_some_and(|share| share.died.part == cause.total);
     html! {
         div {

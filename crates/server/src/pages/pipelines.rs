@@ -96,7 +96,8 @@ pub async fn show(
     let loaded = app.setting_since();
     let values = async { Ok(policy::section(&redrive.explain_pipeline(&setting, &name).await?, (loaded, now))) };
     let targets = rated(TrafficBy::Target, "targets", "Targets", "No attempt in 24 h.");
-    let proxies = rated(TrafficBy::Proxy, "proxies", "Proxies", "No attempt went through a proxy in 24 h.");
+    let proxies =
+        rated(TrafficBy::Proxy, "proxies", "Proxies", "No attempt in 24 h is known to have gone through a proxy.");
     let body = html! {
         (head(&visitor, &view, (standing.as_ref(), look.held().await.unwrap_or_default()), now))
         (part(&visitor, ("standing", "Where it stands"), async { line.map(|_| html! {}) }).await)

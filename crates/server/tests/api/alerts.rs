@@ -130,4 +130,6 @@ async fn pipelines_that_only_report_are_watched_and_others_are_named_as_not_watc
     let page = Browser::new(&server).page("/alerts").await;
     assert!(page.contains("Pipelines that are not watched from here: shop."), "{page}");
     assert!(page.contains("crawler: rate") && !page.contains("shop: rate"), "{page}");
+    assert!(page.contains("the defaults, since redrive.toml has no [alerts]"), "{page}");
+    assert!(!page.contains("from redrive.toml; in 7 days"), "{page}");
 }

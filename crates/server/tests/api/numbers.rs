@@ -294,3 +294,26 @@ async fn what_is_different_names_reported_proxies_and_says_what_was_not_reported
     assert!(page.contains("<bdi>residential-de-3</bdi>") && page.contains("(30 of 30)"), "{page}");
     assert!(page.contains("successes that have one (2 of 502)") && !page.contains("hunter2"), "{page}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_lack_a_field_are_not_said_to_have_failed_permanently_nor_to_go_by_force() {
+    let server = Running::start().await;
+    let id = server.report("shop", json!({ "n": 1, "password": "hunter2" }), "no login").await;
+    let page = Browser::new(&server).page(&format!("/replays/new?id={id}")).await;
+    assert!(
+        page.contains("or their input lacks a field (gate never)") && page.contains("No letter can be sent"),
+        "{page}"
+    );
+    assert!(!page.contains("they are sent all the same"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cause_of_which_all_was_imported_has_no_share_of_no_tasks() {
+    let server = Running::start().await;
+    let value = json!({ "url": "https://old.example/1", "error": "gone", "failed_at": "2026-01-15T08:20:00Z" });
+    let import = json!({ "pipeline": "old", "fields": ["message=error", "time=failed_at"], "letters": [{ "line": 1, "value": value }] });
+    assert_eq!(server.post("/letters/import", import).await.ok()["new"], 1);
+    let cause = server.get("/causes").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
+    let page = Browser::new(&server).page(&format!("/causes/{cause}")).await;
+    assert!(page.contains("<small>in all</small>") && !page.contains("tasks (0 %)"), "{page}");
+}

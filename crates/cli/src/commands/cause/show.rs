@@ -79,11 +79,14 @@ fn print(detail: &CauseDetail, different: &Differences, now: Timestamp) -> Resul
     print_notes(detail)?;
     if cause.dead > 0 {
         out!("{}", paint(HEADING, "what now"))?;
-        out!(
-            "  redrive replay try --cause {:<14}{}",
-            cause.id.as_str(),
-            paint(DIM, "would they recover? nothing happens")
-        )?;
+        // A try works from saved pages.
+        if cause.saved > 0 {
+            out!(
+                "  redrive replay try --cause {:<14}{}",
+                cause.id.as_str(),
+                paint(DIM, "would they recover? nothing happens")
+            )?;
+        }
         out!("  redrive replay start --cause {:<12}{}", cause.id.as_str(), paint(DIM, "bring them back"))?;
     }
     Ok(())

@@ -24,10 +24,14 @@ pub async fn section(app: &App, visitor: &Visitor) -> Result<Markup, Problem> {
     let mut past = app.redrive().past_rules(&watching).await?;
     past.retain(|rule| visitor.caller.covers(&rule.pipeline));
     past.sort_by_key(|rule| std::cmp::Reverse(rule.times));
+    let from = match is_judged(app) {
+        true => "from redrive.toml; in 7 days, each hour judged as a whole",
+        false => "the defaults, since redrive.toml has no [alerts]; in 7 days, each hour judged as a whole",
+    };
     let more = past.len().saturating_sub(SHOWN);
     Ok(html! {
         section aria-labelledby="rules" {
-            (section_head("rules", "Rules", "from redrive.toml; in 7 days, each hour judged as a whole"))
+            (section_head("rules", "Rules", from))
             @if past.is_empty() { p.empty { "No pipeline had a task within 7 days that a rule about shares judges." } }
             @else {
                 table.bounds role="table" {

@@ -144,6 +144,8 @@ fn pace(fields: &Fields, mistake: Mistake<'_>) -> Markup {
 fn by_force(fields: &Fields, plans: &Plans, mistake: Mistake<'_>) -> Markup {
     let besides = plans.forced(Way::Suited).map(|forced| forced.included.saturating_sub(plans.base().included));
     let label = match (plans.only_by_force, besides.unwrap_or(plans.never)) {
+        // What lacks a field is not sent by force either.
+        (true, _) if plans.base().included == 0 => return html! {},
         (true, _) => "They failed permanently; they are sent all the same, because".to_owned(),
         (false, 0) => return html! {},
         (false, more) => format!("Also send {} that failed permanently, because", letters_of(more)),

@@ -172,7 +172,7 @@ fn ticked(fields: &Fields, ids: usize) -> Markup {
 pub const fn excluded(exclusion: Exclusion) -> &'static str {
     match exclusion {
         Exclusion::BeingReplayed => "another replay has them",
-        Exclusion::GateNever => "they failed permanently (gate never)",
+        Exclusion::GateNever => "they failed permanently, or their input lacks a field (gate never)",
         Exclusion::GateReview => "a person has to ask for them (gate review)",
         Exclusion::PayloadGone => "no saved page is left",
         Exclusion::PayloadLost => "their page could not be kept",
