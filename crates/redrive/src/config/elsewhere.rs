@@ -28,7 +28,9 @@ impl Setting {
         let (pipeline, out) = self.build(name, &Overrides::default(), false)?;
         let pipeline = with_vault(pipeline, vault);
         Ok(match self.results(out)? {
-            Some(path) => pipeline.sink(JsonLines::append_later(&path)).with_results_file(ResultForm::Whole),
+            Some(path) => {
+                pipeline.sink(JsonLines::append_later(&path).without_repeats()).with_results_file(ResultForm::Whole)
+            }
             None => pipeline,
         })
     }
