@@ -107,12 +107,25 @@ fn depth(value: &Value) -> usize {
 /// How the store keeps the results of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultPolicy {
-    /// Keeps them or not. `None` keeps results that go to no file.
+    /// Keeps them or not. `None` keeps what goes to no file.
     pub is_kept: Option<bool>,
     /// How long. `None` means for ever.
     pub kept_for: Option<Duration>,
     /// The most that it keeps, in bytes as stored. The oldest are removed first.
     pub bytes_max: u64,
+}
+
+impl ResultPolicy {
+    /// Decides whether the store keeps a result. `file` is the form in which it is appended to a file, if it is. Unless it is said
+    /// otherwise, the store keeps what no file has: the whole of a result without a file, and what was printed before a bare one.
+    pub fn keeps(&self, result: &JobResult, file: Option<ResultForm>) -> bool {
+        let is_in_file = match file {
+            None => false,
+            Some(ResultForm::Whole) => true,
+            Some(ResultForm::Bare) => result.log.is_none(),
+        };
+        (!result.is_empty() || result.log.is_some()) && self.is_kept.unwrap_or(!is_in_file)
+    }
 }
 
 impl Default for ResultPolicy {
@@ -155,6 +168,28 @@ mod tests {
             let json = serde_json::to_string(&read.result).expect("JSON");
             assert!(read.result == text || json == text, "{depth}");
         }
+    }
+
+    #[test]
+    fn what_no_file_has_is_kept_unless_it_is_said_otherwise() {
+        let result = |result: Value, log: Option<&str>| JobResult {
+            id: JobId::from_bytes([7; 16]),
+            pipeline: "p".parse().expect("a name"),
+            round: None,
+            key: None,
+            input: Input::default(),
+            result,
+            log: log.map(str::to_owned),
+        };
+        let keeps =
+            |is_kept, result: &JobResult, file| ResultPolicy { is_kept, ..Default::default() }.keeps(result, file);
+        let (plain, logged) = (result(json!(1), None), result(json!(1), Some("loading")));
+        let (whole, bare) = (Some(ResultForm::Whole), Some(ResultForm::Bare));
+        assert!(keeps(None, &plain, None) && !keeps(None, &plain, whole) && !keeps(None, &plain, bare));
+        assert!(keeps(None, &logged, None) && !keeps(None, &logged, whole) && keeps(None, &logged, bare));
+        assert!(keeps(Some(true), &plain, whole) && !keeps(Some(false), &logged, bare));
+        assert!(!keeps(Some(true), &result(json!(null), None), None), "there is nothing to keep");
+        assert!(keeps(None, &result(json!(null), Some("loading")), bare));
     }
 
     #[test]

@@ -37,8 +37,8 @@ pub struct Pipeline {
     pub(crate) payload_required: bool,
     pub(crate) good_pages: bool,
     pub(crate) result_required: bool,
-    /// Whether its results are appended to a file.
-    pub(crate) has_results_file: bool,
+    /// In which form its results are appended to a file, if they are.
+    pub(crate) results_file: Option<ResultForm>,
     pub(crate) tracked: Arc<[String]>,
     /// Runs suspects in processes of their own.
     pub(crate) isolated: Option<Arc<dyn Handler>>,
@@ -92,7 +92,7 @@ impl Pipeline {
             payload_required: true,
             good_pages: true,
             result_required: false,
-            has_results_file: false,
+            results_file: None,
             tracked: Arc::default(),
             isolated: None,
             receivers: Arc::default(),
@@ -264,26 +264,27 @@ impl Pipeline {
 
     /// The same, whose results go to a file: that is remembered with its definition.
     pub fn results_to(mut self, file: ResultsFile) -> Self {
+        let form = if file.bare { ResultForm::Bare } else { ResultForm::Whole };
         if let Some(definition) = &mut self.definition {
             definition.results = Some(file);
         }
-        self.with_results_file()
+        self.with_results_file(form)
     }
 
-    /// The same, whose results are appended to a file. Unless its policy says otherwise, the store does not keep them then.
-    pub(crate) fn with_results_file(mut self) -> Self {
-        self.has_results_file = true;
+    /// The same, whose results are appended to a file. Unless its policy says otherwise, the store keeps only what is not in it.
+    pub(crate) fn with_results_file(mut self, form: ResultForm) -> Self {
+        self.results_file = Some(form);
         self
     }
 
     /// Returns whether its results are appended to a file.
     pub const fn has_results_file(&self) -> bool {
-        self.has_results_file
+        self.results_file.is_some()
     }
 
     /// Returns the line that the store keeps of a result, without secrets. Returns nothing if it keeps none, or nothing came of the job.
     pub(crate) fn kept_line(&self, result: &JobResult) -> Option<Arc<str>> {
-        if !self.policy.results.is_kept.unwrap_or(!self.has_results_file) || result.is_empty() {
+        if !self.policy.results.keeps(result, self.results_file) {
             return None;
         }
         let secrets = self.handler.secrets().cloned().unwrap_or_default();

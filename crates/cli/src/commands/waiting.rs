@@ -22,7 +22,7 @@ use crate::output::times::second;
 pub fn at_most(worker: AnyWorker, max_wait: Wait) -> AnyWorker {
     match max_wait {
         Wait::AtMost(time) => worker.max_wait(time),
-        Wait::Forever => worker,
+        Wait::Forever => worker.wait_forever(),
     }
 }
 

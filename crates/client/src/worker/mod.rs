@@ -146,6 +146,14 @@ impl AnyWorker {
         }
     }
 
+    /// See [`Worker::wait_forever`]. How long jobs of a server wait is for the server to say.
+    pub fn wait_forever(self) -> Self {
+        match self {
+            Self::Here(worker) => Self::Here(worker.wait_forever()),
+            there @ Self::There(_) => there,
+        }
+    }
+
     /// See [`Worker::hurry`].
     pub fn hurry(&self) -> CancellationToken {
         match self {

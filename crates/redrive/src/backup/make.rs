@@ -106,7 +106,7 @@ impl Payloads<'_> {
             archive = written;
             self.end.payloads += of_page;
             for place in gone {
-                self.note(format!("{place} was removed while the backup was made"));
+                self.note(removed_meanwhile(&place));
             }
             shown(self.end.payloads + self.end.broken, of);
             params.cursor = page.next;
@@ -142,6 +142,11 @@ impl Payloads<'_> {
             self.problems.push(why);
         }
     }
+}
+
+/// Says that a payload was there when the backup began, and not when it was to be copied.
+fn removed_meanwhile(place: &PayloadPlace) -> String {
+    format!("{place} was removed while the backup was made")
 }
 
 /// How many payloads a store has.
@@ -270,5 +275,8 @@ mod tests {
         let archive = Archive::begin(&path("now.tar"), file, head, &path("page")).await.expect("begun");
         let (_, added) = archive.add(vec![(place(1), path("gone")), (place(2), path("page"))]).await.expect("added");
         assert_eq!(added, (1, vec![place(1)]));
+        let told = removed_meanwhile(&place(1));
+        assert_eq!(told, format!("{} was removed while the backup was made", place(1)));
+        assert!(told.contains(&"07".repeat(32)), "{told}");
     }
 }

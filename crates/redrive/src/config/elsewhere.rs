@@ -13,7 +13,7 @@ use crate::Pipeline;
 use crate::handler::Elsewhere;
 use crate::handler::submit_poll::codes::Codes;
 use crate::pipeline::tracked_in;
-use crate::sink::JsonLines;
+use crate::sink::{JsonLines, ResultForm};
 use crate::vault::Vault;
 
 impl Setting {
@@ -28,7 +28,9 @@ impl Setting {
         let (pipeline, out) = self.build(name, &Overrides::default(), false)?;
         let pipeline = with_vault(pipeline, vault);
         Ok(match self.results(out)? {
-            Some(path) => pipeline.sink(JsonLines::append_later(&path)).with_results_file(),
+            Some(path) => {
+                pipeline.sink(JsonLines::append_later(&path).without_repeats()).with_results_file(ResultForm::Whole)
+            }
             None => pipeline,
         })
     }

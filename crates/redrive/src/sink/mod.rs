@@ -3,6 +3,7 @@
 //! A result is written before its job is settled: a kill in between repeats it, but never loses it.
 
 mod json_lines;
+mod last_lines;
 mod results_file;
 
 use async_trait::async_trait;

@@ -4,6 +4,7 @@
 //! is opened anew and the lines are written there: a line may then stand in both files, but it is never only in a file
 //! that has no name any more. A named pipe is opened for writing only, so that its reader's going is noticed.
 
+use std::borrow::Cow;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::last_lines::LastLines;
+
 /// How often a file may be replaced under one write.
 const REPLACED_MAX: u32 = 8;
 
@@ -19,6 +22,8 @@ const REPLACED_MAX: u32 = 8;
 pub(super) struct ResultsFile {
     path: PathBuf,
     file: Option<File>,
+    /// The last lines of the file, if they are not to be appended again.
+    last: Option<LastLines>,
 }
 
 impl ResultsFile {
@@ -31,12 +36,17 @@ impl ResultsFile {
             }
             opened => opened?,
         };
-        Ok(Self { path: path.to_owned(), file: Some(file) })
+        Ok(Self { path: path.to_owned(), file: Some(file), last: None })
     }
 
     /// The same, but it is opened, and made, only when there is something to write.
     pub(super) fn later(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: None }
+        Self { path: path.to_owned(), file: None, last: None }
+    }
+
+    /// From now on leaves out lines that are among the last ones of the file.
+    pub(super) fn leave_out_repeats(&mut self) {
+        self.last = Some(LastLines::default());
     }
 
     /// Appends lines; when it returns they are on disk, in the file that is at the path.
@@ -44,18 +54,20 @@ impl ResultsFile {
         for _ in 0..REPLACED_MAX {
             let mut file = match self.file.take() {
                 Some(file) if is_at(&file, &self.path)? => file,
-                Some(_) => {
-                    tracing::warn!(path = %self.path.display(), "the file of results was moved or removed: opened anew");
+                former => {
+                    if former.is_some() {
+                        tracing::warn!(path = %self.path.display(), "the file of results was moved or removed: opened anew");
+                    }
+                    self.last = self.last.take().map(|_| LastLines::default());
                     reopen(&self.path)?
                 }
-                None => reopen(&self.path)?,
             };
             if !file.metadata()?.is_file() {
                 file.write_all(lines)?;
                 self.file = Some(file);
                 return Ok(());
             }
-            let written = append(&mut file, lines);
+            let written = append(&mut file, lines, self.last.as_mut());
             let still_there = is_at(&file, &self.path);
             self.file = Some(file);
             written?;
@@ -127,12 +139,19 @@ fn locked<T>(file: &mut File, run: impl FnOnce(&mut File) -> io::Result<T>) -> i
 }
 
 /// Appends lines and flushes them. Other processes may append to the same file, and may have been killed in the middle of a
-/// line.
-fn append(file: &mut File, lines: &[u8]) -> io::Result<()> {
+/// line. What is among the last lines is left out, but flushed, too: who wrote it may have been killed before it was.
+fn append(file: &mut File, lines: &[u8], last: Option<&mut LastLines>) -> io::Result<()> {
     locked(file, |file| {
         mend(file)?;
+        let lines = match last {
+            Some(last) => {
+                last.catch_up(file)?;
+                last.without_known(lines)
+            }
+            None => Cow::Borrowed(lines),
+        };
         let before = file.metadata()?.len();
-        let written = file.write_all(lines).and_then(|()| file.sync_data());
+        let written = file.write_all(&lines).and_then(|()| file.sync_data());
         if written.is_err() {
             // A full disk may have taken half a line.
             let _ = file.set_len(before);
@@ -217,6 +236,28 @@ mod tests {
         assert_eq!(read("out.jsonl"), "5\n");
         std::fs::remove_dir_all(folder.path()).expect("removed");
         file.write(b"6\n").expect_err("there is no place for it");
+    }
+
+    /// A process that was killed wrote the first lines; others write the same file.
+    #[test]
+    fn lines_that_come_again_are_left_out_if_that_is_wanted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out.jsonl");
+        std::fs::write(&path, "1\n2\n").expect("written");
+        let mut file = ResultsFile::later(&path);
+        file.leave_out_repeats();
+        let mut wrote = |lines: &[u8]| {
+            file.write(lines).expect("written");
+            std::fs::read_to_string(&path).expect("read")
+        };
+        assert_eq!(wrote(b"2\n3\n"), "1\n2\n3\n");
+        assert_eq!(wrote(b"3\n1\n"), "1\n2\n3\n");
+        ResultsFile::open(&path).expect("opened").write(b"4\n3\n").expect("written");
+        assert_eq!(wrote(b"4\n5\n"), "1\n2\n3\n4\n3\n5\n", "of whoever wrote it");
+        std::fs::write(&path, "6\n").expect("written");
+        assert_eq!(wrote(b"5\n6\n"), "6\n5\n", "it was emptied meanwhile");
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(wrote(b"5\n"), "5\n", "it is another file");
     }
 
     /// The file is taken away while the write is under way: it waits for a lock that the test holds.

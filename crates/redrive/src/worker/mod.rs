@@ -115,6 +115,8 @@ pub struct Worker {
     pipelines: Vec<Pipeline>,
     task: Task,
     max_wait: Option<Duration>,
+    /// Whether jobs stay queued however long they wait for a target.
+    waits_forever: bool,
     source: Option<Box<dyn Source>>,
 }
 
@@ -155,7 +157,7 @@ impl Worker {
     pub(crate) fn new(redrive: Redrive, id: WorkerId, pipelines: Vec<Pipeline>) -> Self {
         let pipelines = acquainted(pipelines);
         let context = Arc::new(Context::new(redrive.waiting(), id, &pipelines));
-        Self { context, pipelines, task: Task::Queues, max_wait: None, source: None }
+        Self { context, pipelines, task: Task::Queues, max_wait: None, waits_forever: false, source: None }
     }
 
     /// The same, but it also drives the replays of its pipelines and begins those that their policies ask for.
@@ -179,6 +181,11 @@ impl Worker {
     /// nothing runs, nothing has been settled and nothing is due for so long.
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait: Some(max_wait), ..self }
+    }
+
+    /// The same, but jobs that wait for a target that stays away stay queued, however long that takes.
+    pub fn wait_forever(self) -> Self {
+        Self { max_wait: None, waits_forever: true, ..self }
     }
 
     /// The same, but it takes up pipelines that changed, between jobs: what runs ends as it began.
@@ -223,7 +230,7 @@ impl Worker {
 
     async fn run_as_it_is(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
         let patience = self.patience(&until);
-        let Self { context, pipelines, task, .. } = self;
+        let Self { context, pipelines, task, waits_forever, .. } = self;
         let working = context.redrive.reach.work();
         tokio::select! {
             begun = begin(&context, &pipelines) => begun?,
@@ -243,7 +250,9 @@ impl Worker {
         let telling = alerts::Telling::start(&context);
         upkeep.spawn(uploader::run(pipelines.clone()));
         upkeep.spawn(marks::run(Arc::clone(&context), pipelines.clone()));
-        upkeep.spawn(overdue::run(Arc::clone(&context), pipelines.clone()));
+        if !waits_forever {
+            upkeep.spawn(overdue::run(Arc::clone(&context), pipelines.clone()));
+        }
         let all = pipelines.clone();
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
         if has_children {

@@ -47,10 +47,10 @@ pub(super) async fn run(
     until: Until,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let Worker { context, pipelines, task, max_wait, .. } = first;
+    let Worker { context, pipelines, task, max_wait, waits_forever, .. } = first;
     let end = stop.clone();
     let begin = move |context: Arc<Context>, pipelines| -> Begun<Context> {
-        let worker = Worker { context: Arc::clone(&context), pipelines, task, max_wait, source: None };
+        let worker = Worker { context: Arc::clone(&context), pipelines, task, max_wait, waits_forever, source: None };
         (context, Box::pin(worker.run_as_it_is(until.clone(), end.clone())))
     };
     let next = |former: &Context, pipelines| {

@@ -312,6 +312,38 @@ async fn jobs_stay_queued_if_no_letters_are_wanted_or_nothing_was_waited_for() {
     }
 }
 
+/// Neither a wait without end, as of `--max-wait forever`, nor one that is broken off, as with Ctrl-C, makes letters.
+#[tokio::test]
+async fn jobs_stay_queued_if_they_are_waited_for_without_end_or_the_worker_is_stopped() {
+    for (max_wait, minutes) in [(None, 120), (Some(Duration::from_secs(3_600)), 20)] {
+        let (redrive, clock) = redrive();
+        let pipeline = absent(Reason::Network, &Arc::default(), BreakerPolicy::default());
+        enqueue_of_one_target(&redrive, &pipeline, 60).await;
+        let stop = CancellationToken::new();
+        let worker = redrive.worker(vec![pipeline.clone()]);
+        let worker = match max_wait {
+            Some(max_wait) => worker.max_wait(max_wait),
+            None => worker.wait_forever(),
+        };
+        let working = tokio::spawn(worker.run(Until::Drained, stop.clone()));
+        pass_until(&clock, "the target is held", async || {
+            redrive.store().list_breakers().await.expect("listed").first().is_some_and(|breaker| breaker.held > 40)
+        })
+        .await;
+        let until = clock.now() + Duration::from_secs(60 * minutes);
+        eventually("time has passed", async || {
+            clock.advance(Duration::from_secs(20));
+            clock.now() > until
+        })
+        .await;
+        assert!(!working.is_finished(), "it waits");
+        stop.cancel();
+        working.await.expect("no panic").expect("stopped");
+        let ledger = redrive.ledger(pipeline.name()).await.expect("read");
+        assert!(ledger.queued >= 40 && given_up(&redrive).await.is_empty(), "{max_wait:?}: {ledger:?}");
+    }
+}
+
 #[tokio::test]
 async fn jobs_that_another_worker_goes_on_with_stay_queued() {
     let (redrive, clock) = redrive();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive::contract::ListResults;
+use redrive::contract::{EnqueuedJob, ListResults};
 use redrive::handler::{Handler, HandlerError};
 use redrive::sink::JobResult;
 use redrive::worker::Until;
@@ -65,6 +65,31 @@ async fn results_that_go_to_a_file_are_kept_only_if_the_policy_says_so() {
         redrive.enqueue(&pipeline, [json!({"n": 1})]).await.expect("accepted");
         redrive.drain(pipeline).await.expect("drained");
         assert_eq!(kept(&redrive).await.len(), expected, "{is_kept:?}");
+    }
+}
+
+/// Gives back its input, after a line of another kind.
+struct Talks;
+
+#[async_trait::async_trait]
+impl Handler for Talks {
+    async fn run(&self, job: Job) -> Result<Success, HandlerError> {
+        Ok(Success { log: Some("loading".to_owned()), ..Success::from(json!(job.input)) })
+    }
+}
+
+#[tokio::test]
+async fn what_was_printed_before_a_result_is_kept_if_the_file_of_results_has_no_place_for_it() {
+    for (bare, is_kept, expected) in [(true, None, Some("loading")), (true, Some(false), None), (false, None, None)] {
+        let (redrive, _clock) = redrive();
+        let policy = Policy { results: ResultPolicy { is_kept, ..ResultPolicy::default() }, ..Policy::default() };
+        let file = ResultsFile { path: "r.jsonl".into(), bare };
+        let pipeline = Pipeline::new("p", Talks).expect("a pipeline").with_policy(policy).results_to(file);
+        let accepted = redrive.enqueue(&pipeline, [json!({"n": 1})]).await.expect("accepted");
+        redrive.drain(pipeline).await.expect("drained");
+        let EnqueuedJob::Accepted(id) = accepted[0] else { panic!("it is new") };
+        let detail = redrive.job(id).await.expect("there");
+        assert_eq!(detail.log.as_deref(), expected, "{bare} {is_kept:?}");
     }
 }
 
