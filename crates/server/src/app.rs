@@ -41,6 +41,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Pipelines that are remembered though no configuration has them.
 const PIPELINES_KEPT: usize = 1_000;
 
+/// Remote workers above which a lease that names none is refused: each of them would be one more.
+const WORKERS_MAX: usize = 1_000;
+
 /// Pipelines above which no more come into being over the network, unless something else is said.
 pub const PIPELINES_MAX: usize = 1_000;
 
@@ -74,6 +77,8 @@ pub struct Options {
     pub in_flight_max: usize,
     /// Pipelines above which no more come into being over the network; those of the configuration are not counted.
     pub pipelines_max: usize,
+    /// Remote workers above which a lease without `worker` is refused.
+    pub workers_max: usize,
     /// After how much silence a page takes what it shows for stale.
     pub silence: Duration,
 }
@@ -115,6 +120,7 @@ impl Options {
             patience: Patience::default(),
             in_flight_max: IN_FLIGHT_MAX,
             pipelines_max: PIPELINES_MAX,
+            workers_max: WORKERS_MAX,
             silence: SILENCE,
         }
     }

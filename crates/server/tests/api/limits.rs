@@ -344,3 +344,19 @@ async fn no_more_pipelines_than_may_be_come_into_being_over_the_network() {
     server.post("/letters", letter("defined")).await.ok();
     server.post("/outcomes", counts("one")).await.ok();
 }
+
+/// A worker that never says which it is leaves nothing behind if it gets nothing, and there are only so many of them that have jobs.
+#[tokio::test(flavor = "multi_thread")]
+async fn nameless_workers_are_limited() {
+    let options = Options { workers_max: 2, ..Options::listening(([127, 0, 0, 1], 0).into()) };
+    let server = Running::with_options(options).await;
+    server.enqueue("shop", (0..2).map(|n| json!({ "n": n }))).await;
+    let lease = async |pipeline: &str| server.post("/leases", json!({ "pipelines": [pipeline], "max": 1 })).await;
+    let first = lease("shop").await.ok()["worker"].clone();
+    for _ in 0..5 {
+        assert_eq!(lease("other").await.ok()["leases"], json!([]));
+    }
+    assert_eq!(lease("shop").await.ok()["leases"].as_array().map(Vec::len), Some(1));
+    assert_eq!(lease("shop").await.refused(), (429, "too_many_requests".to_owned()));
+    server.post("/leases", json!({ "pipelines": ["shop"], "max": 1, "worker": first })).await.ok();
+}

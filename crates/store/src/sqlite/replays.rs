@@ -263,7 +263,7 @@ fn letters(conn: &Connection, params: &ListReplayLetters, clause: Option<&str>) 
     let mut conditions = Conditions::default();
     conditions.equal("l.replay", Some(replay));
     conditions.equal("l.state", params.state.map(|state| state.as_str().to_owned()));
-    conditions.at_least("l.n", lists::row(params.cursor.as_deref())?.map(|after| after + 1));
+    conditions.at_least("l.n", lists::row(params.cursor.as_deref())?.map(|after| after.saturating_add(1)));
     clause.into_iter().for_each(|clause| conditions.holds(clause));
     let limit = params.limit.saturating_add(1);
     let sql = format!(

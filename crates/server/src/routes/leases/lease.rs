@@ -142,10 +142,26 @@ pub struct Leased {
     failure: Option<Failure>,
 }
 
+/// Refuses a worker without a name if there are as many remote workers as may be.
+async fn check_workers(app: &App) -> Result<(), ApiError> {
+    let most = app.options().workers_max;
+    let known = app.redrive().store().list_workers().await.map_err(redrive::Error::from)?;
+    match known.iter().filter(|worker| worker.remote).count() >= most {
+        true => {
+            Err(ApiError::too_many(format!("{most} remote workers are known: send `worker` of an earlier response")))
+        }
+        false => Ok(()),
+    }
+}
+
 pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked>) -> Result<Json<Answer>, ApiError> {
     caller.check_named(&asked.pipelines)?;
     let host = asked.host.clone();
     let worker = asked.worker.as_ref().map(|worker| worker.0);
+    let is_nameless = worker.is_none();
+    if is_nameless {
+        check_workers(&app).await?;
+    }
     let wanted = Wanted::of(&app, asked).await?;
     let host = host.unwrap_or_else(|| caller.name().to_owned());
     let worker = app.redrive().remote_worker(worker, &host, 0);
@@ -176,7 +192,11 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
                 Leased { deadline, ..leased(job, until, op) }
             });
             let tried = found.tried.into_iter().map(|letter| in_try(letter, until, op));
-            let leases = jobs.chain(tried).collect();
+            let leases: Vec<_> = jobs.chain(tried).collect();
+            // It may never come again. If it does, it is on the list again with its next lease.
+            if is_nameless && leases.is_empty() {
+                worker.detach().await?;
+            }
             return Ok(Json(Answer { worker: worker.id().to_string(), leases, open, paused, next_due }));
         }
         let due = found.next_due.map(|at| at.since(app.redrive().now()).max(Duration::from_millis(20)));

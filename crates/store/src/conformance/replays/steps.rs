@@ -33,6 +33,8 @@ pub async fn letters_are_chosen_in_steps(store: Shared) {
     assert!(found(&store, &replay, 2).await.is_empty());
     assert!(store.set_replay(setting(&replay, ReplayState::Running, at(101))).await.expect("set"));
     assert_eq!(letters(&store, 1).await.iter().map(|letter| letter.id).collect::<Vec<_>>(), ids, "oldest first");
+    let far = ListReplayLetters { id: replay_id(1), state: None, limit: 10, cursor: Some(i64::MAX.to_string()) };
+    assert!(store.list_replay_letters(far).await.expect("listed").items.is_empty(), "nothing is after the last row");
     let running = get(&store, 1).await;
     assert!(store.claim_letters(claim(&running, &[])).await.expect("asked").is_none(), "it is no longer prepared");
 }
