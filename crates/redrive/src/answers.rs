@@ -2,12 +2,15 @@
 //!
 //! The key is recorded before the request runs. If the process ends before the response is recorded, the request runs again with the
 //! ids and the time of the first run, so that the store finds what was written then and does not write it twice.
+//!
+//! While it runs, its process holds it in the store: another process that gets the same request waits for the response.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{BeginRequest, BegunRequest, KeepAnswer, KeptAnswer};
+use redrive_store::contract::{BeginRequest, BegunRequest, HoldRequest, KeepAnswer, KeptAnswer, REQUEST_HELD};
 
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -17,6 +20,9 @@ pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Answers that are forgotten in one transaction.
 const PIECE: u32 = 500;
+
+/// How often a process that waits for another one's response looks for it.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 tokio::task_local! {
     static REQUEST: Request;
@@ -32,6 +38,8 @@ pub enum KeyedRequest {
 
 /// A request that must run. It creates the same ids each time it runs.
 pub struct Request {
+    redrive: Redrive,
+    held: HoldRequest,
     begun_at: Timestamp,
     /// True if it was recorded before without a response.
     is_again: bool,
@@ -41,9 +49,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// Runs the request.
+    /// Runs the request, and holds it meanwhile.
     pub async fn run<T>(self, work: impl Future<Output = T>) -> T {
-        REQUEST.scope(self, work).await
+        let (redrive, held) = (self.redrive.clone(), self.held.clone());
+        tokio::select! {
+            done = REQUEST.scope(self, work) => done,
+            never = redrive.keep_holding(held) => match never {},
+        }
     }
 }
 
@@ -66,27 +78,54 @@ impl Redrive {
 
     /// Records a request before it runs. `request` is a hash of its content.
     pub async fn begin_request(&self, who: &str, key: &str, request: &str) -> Result<KeyedRequest, Error> {
-        let named = serde_json::json!([who, key, request]).to_string();
-        let now = self.now();
+        let seed = blake3::hash(serde_json::json!([who, key, request]).to_string().as_bytes());
         let (who, key, request) = (who.to_owned(), key.to_owned(), request.to_owned());
-        let params = BeginRequest { who, key, request, since: now - ANSWERS_KEPT, now };
-        let BegunRequest { begun_at, answer } = self.store.begin_request(params).await?;
-        Ok(match answer {
-            Some(answer) => KeyedRequest::Answered(answer),
-            None => KeyedRequest::Open(Request {
-                begun_at,
-                is_again: begun_at != now,
-                seed: blake3::hash(named.as_bytes()),
-                ids: AtomicU64::new(0),
-            }),
-        })
+        let held = HoldRequest { who, key, request, until: Timestamp::from_millis(0) };
+        loop {
+            let (now, HoldRequest { who, key, request, .. }) = (self.now(), held.clone());
+            let params = BeginRequest { who, key, request, since: now - ANSWERS_KEPT, now };
+            let BegunRequest { begun_at, is_held, answer } = self.store.begin_request(params).await?;
+            if let Some(answer) = answer {
+                return Ok(KeyedRequest::Answered(answer));
+            }
+            if is_held {
+                let (redrive, is_again, ids) = (self.clone(), begun_at != now, AtomicU64::new(0));
+                return Ok(KeyedRequest::Open(Request { redrive, held, begun_at, is_again, seed, ids }));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Lets go of a request that ended without a response to keep: it may run again at once.
+    pub async fn let_go_of_request(&self, who: &str, key: &str, request: &str) {
+        let (who, key, request) = (who.to_owned(), key.to_owned(), request.to_owned());
+        self.hold_request(HoldRequest { who, key, request, until: Timestamp::from_millis(0) }).await;
+    }
+
+    async fn hold_request(&self, held: HoldRequest) {
+        if let Err(error) = self.store.hold_request(held).await {
+            tracing::debug!(%error, "it could not be changed until when a request is held");
+        }
+    }
+
+    async fn keep_holding(&self, held: HoldRequest) -> Infallible {
+        loop {
+            tokio::time::sleep(REQUEST_HELD / 3).await;
+            let until = self.now() + REQUEST_HELD;
+            self.hold_request(HoldRequest { until, ..held.clone() }).await;
+        }
     }
 
     /// Keeps the answer to a request that was begun.
     pub async fn keep_answer(&self, who: &str, key: &str, answer: KeptAnswer) -> Result<(), Error> {
         self.forget_answers().await?;
         let now = self.now();
-        Ok(self.store.keep_answer(KeepAnswer { who: who.to_owned(), key: key.to_owned(), answer, now }).await?)
+        let request = answer.request.clone();
+        let kept = self.store.keep_answer(KeepAnswer { who: who.to_owned(), key: key.to_owned(), answer, now }).await;
+        if kept.is_err() {
+            self.let_go_of_request(who, key, &request).await;
+        }
+        Ok(kept?)
     }
 
     /// Forgets a piece of what is too old; says whether there is more.

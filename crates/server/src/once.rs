@@ -64,18 +64,22 @@ async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next)
         };
         // Who reads it again takes the same room.
         drop(room);
-        let response = keyed.run(next.run(Request::from_parts(parts, Body::from(body)))).await;
-        let (parts, body) = response.into_parts();
-        // It was made in memory: there is no more of it than there was.
-        let body: Bytes = to_bytes(body, usize::MAX)
-            .await
-            .map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the answer was lost"))?;
-        // What failed, or is to come again later, may be done yet.
-        if parts.status.is_success() {
-            let answer = KeptAnswer { request: asked, status: parts.status.as_u16(), body: body.to_vec() };
-            app.redrive().keep_answer(&who, &key, answer).await?;
-        }
-        Ok(Response::from_parts(parts, Body::from(body)))
+        let answering = async {
+            let (parts, body) = next.run(Request::from_parts(parts, Body::from(body))).await.into_parts();
+            // It was made in memory: there is no more of it than there was.
+            let body: Bytes = to_bytes(body, usize::MAX)
+                .await
+                .map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the answer was lost"))?;
+            // What failed, or is to come again later, may be done yet.
+            if parts.status.is_success() {
+                let answer = KeptAnswer { request: asked, status: parts.status.as_u16(), body: body.to_vec() };
+                app.redrive().keep_answer(&who, &key, answer).await?;
+            } else {
+                app.redrive().let_go_of_request(&who, &key, &asked).await;
+            }
+            Ok(Response::from_parts(parts, Body::from(body)))
+        };
+        keyed.run(answering).await
     })
     .await?
 }

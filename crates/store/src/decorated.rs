@@ -289,6 +289,7 @@ decorate! {
     }
     AnswerStore {
         begin_request(params: BeginRequest) -> BegunRequest;
+        hold_request(params: HoldRequest) -> ();
         keep_answer(params: KeepAnswer) -> ();
         forget_answers(before: Timestamp, limit: u32) -> bool;
     }

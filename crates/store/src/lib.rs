@@ -12,6 +12,7 @@
 //! - [`error`]: what can go wrong, as far as a caller can act on it
 //! - `conformance`: the suite that every backend runs unchanged (feature `conformance`)
 
+mod answers;
 mod audit;
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -91,14 +91,24 @@ where
         }
         KeyedRequest::Open(keyed) => keyed,
     };
-    match keyed.run(act()).await.map_err(|problem| mended(visitor, fields, problem).seen_by(visitor))? {
-        Done::At(address) => {
-            let answer = KeptAnswer { request, status: 303, body: address.clone().into_bytes() };
-            app.redrive().keep_answer(who, &key, answer).await?;
-            Ok(Redirect::to(&address).into_response())
+    let answering = async {
+        match act().await {
+            Ok(Done::At(address)) => {
+                let answer = KeptAnswer { request, status: 303, body: address.clone().into_bytes() };
+                app.redrive().keep_answer(who, &key, answer).await?;
+                Ok(Redirect::to(&address).into_response())
+            }
+            Ok(Done::Asks(page)) => {
+                app.redrive().let_go_of_request(who, &key, &request).await;
+                Ok(page)
+            }
+            Err(problem) => {
+                app.redrive().let_go_of_request(who, &key, &request).await;
+                Err(mended(visitor, fields, problem).seen_by(visitor))
+            }
         }
-        Done::Asks(page) => Ok(page),
-    }
+    };
+    keyed.run(answering).await
 }
 
 /// What came of a form.

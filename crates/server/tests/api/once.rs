@@ -1,5 +1,7 @@
 //! `Idempotency-Key`.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
@@ -179,4 +181,36 @@ async fn a_form_whose_client_left_and_one_of_a_killed_server_are_done_once() {
         Browser::with_cookie(&server, &cookie).post(&form, &filled).await.leads_to();
         assert_eq!(known(&server, "/activity").await, round + 1, "killed: {is_killed}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_another_server_runs_is_waited_for() {
+    let first = Arc::new(Running::start().await);
+    let second = Arc::new(first.beside().await);
+    for (path, body, list) in listed(&first).await {
+        let before = known(&first, list).await;
+        let sent = |server: &Arc<Running>| {
+            let (server, path, body) = (Arc::clone(server), path.clone(), body.clone());
+            tokio::spawn(async move { send(&server, &path, &body).await })
+        };
+        let kept = first.hold("keep_answer");
+        let one = sent(&first);
+        kept.arrived().await;
+        let begun = second.hold("begin_request");
+        let mut other = sent(&second);
+        begun.arrived().await;
+        let begun_again = second.hold("begin_request");
+        begun.release();
+        tokio::select! {
+            () = begun_again.arrived() => {}
+            answer = &mut other => panic!("{path} was done twice: {answer:?}"),
+        }
+        kept.release();
+        let one = one.await.expect("answered");
+        begun_again.release();
+        let other = other.await.expect("answered");
+        assert_eq!((other.header("idempotency-replayed"), &other.body), (Some("true"), &one.body), "{path}");
+        assert_eq!(known(&first, list).await, before + 1, "{path}");
+    }
+    first.audit().await;
 }

@@ -184,6 +184,11 @@ impl Running {
         Self::over_with(std::sync::Arc::clone(&self.folder), "", options).await
     }
 
+    /// Another server over the same store.
+    pub async fn beside(&self) -> Self {
+        Self::over(std::sync::Arc::clone(&self.folder), "").await
+    }
+
     /// Has the store refuse these verbs from now on, and no others.
     pub fn refuse(&self, verbs: &[&str]) {
         self.refusing.only(verbs);

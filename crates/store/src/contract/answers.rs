@@ -1,16 +1,26 @@
 //! Answers that were given to requests which must not be done twice, by the key that came with them.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use redrive_core::time::Timestamp;
 
 use crate::error::Result;
 
+/// How long a request is held by the process that began it, unless that asks for more.
+pub const REQUEST_HELD: Duration = Duration::from_secs(3);
+
 /// Answers, kept for a while.
 #[async_trait]
 pub trait AnswerStore {
     /// Records the key of a request before anything is done for it. Returns the request that was recorded under the key before, if it
-    /// is not too old: with its answer, or without one if its process ended first. Another request takes the place of one without an answer.
+    /// is not too old: with its answer, or without one if its process ended first. Another request takes the place of one without an answer that nobody holds.
+    ///
+    /// The caller holds the request for [`REQUEST_HELD`], unless another process holds its key.
     async fn begin_request(&self, params: BeginRequest) -> Result<BegunRequest>;
+
+    /// Changes until when a request without an answer is held.
+    async fn hold_request(&self, params: HoldRequest) -> Result<()>;
 
     /// Keeps the answer to a request that was begun. One that is kept already stays.
     async fn keep_answer(&self, params: KeepAnswer) -> Result<()>;
@@ -34,11 +44,26 @@ pub struct BeginRequest {
     pub now: Timestamp,
 }
 
+/// Asks for a request to be held.
+#[derive(Clone, Debug)]
+pub struct HoldRequest {
+    /// Who asked.
+    pub who: String,
+    /// The key.
+    pub key: String,
+    /// A hash of what is asked.
+    pub request: String,
+    /// Until when; a time that is over lets go of it.
+    pub until: Timestamp,
+}
+
 /// A request that was begun, now or before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BegunRequest {
     /// When it was first begun.
     pub begun_at: Timestamp,
+    /// Whether the caller holds it and must run it.
+    pub is_held: bool,
     /// Its answer, if it has one.
     pub answer: Option<KeptAnswer>,
 }

@@ -41,7 +41,7 @@ pub use alerts::{
     AlertChange, AlertStore, AlertView, CareForAlert, ExpiringLetters, ForgetAlerts, PostNotices, Posted, SettleNotice,
     SinkView, TakeNotice, TakenNotice, Told, Watch, Watched,
 };
-pub use answers::{AnswerStore, BeginRequest, BegunRequest, KeepAnswer, KeptAnswer};
+pub use answers::{AnswerStore, BeginRequest, BegunRequest, HoldRequest, KeepAnswer, KeptAnswer, REQUEST_HELD};
 pub use breakers::{BreakerStore, BreakersOf, TurnBreaker};
 pub use causes::{
     AlikeCause, BusiestCauses, CauseChanged, CauseDetail, CauseHour, CauseKey, CauseNote, CauseStore, CauseView,

@@ -7,13 +7,18 @@ use super::batch::Batch;
 use super::fault::Fault;
 use super::sql::{Bytes, Row, args};
 use super::{PostgresStore, rows, run};
-use crate::contract::{AnswerStore, BeginRequest, BegunRequest, KeepAnswer, KeptAnswer};
+use crate::answers::held;
+use crate::contract::{AnswerStore, BeginRequest, BegunRequest, HoldRequest, KeepAnswer, KeptAnswer, REQUEST_HELD};
 use crate::error::Result;
 
 #[async_trait]
 impl AnswerStore for PostgresStore {
     async fn begin_request(&self, params: BeginRequest) -> Result<BegunRequest> {
         self.write_beside(params, run!(begin)).await
+    }
+
+    async fn hold_request(&self, params: HoldRequest) -> Result<()> {
+        self.write_beside(params, run!(hold)).await
     }
 
     async fn keep_answer(&self, params: KeepAnswer) -> Result<()> {
@@ -27,16 +32,27 @@ impl AnswerStore for PostgresStore {
 
 async fn begin(batch: &mut Batch, params: &BeginRequest) -> Result<BegunRequest, Fault> {
     let BeginRequest { who, key, request, since, now } = params;
-    let sql = "INSERT INTO answer (who, key, kept_at, request, status, body) VALUES ($1, $2, $3, $4, 0, '')
-               ON CONFLICT (who, key) DO UPDATE SET kept_at = excluded.kept_at, request = excluded.request, status = 0, body = ''
-               WHERE answer.kept_at < $5 OR (answer.status = 0 AND answer.request <> excluded.request)";
-    batch.conn().execute(sql, args![who, key, now, request, since]).await?;
+    let sql = "INSERT INTO answer (who, key, kept_at, request, status, body) VALUES ($1, $2, $3, $4, 0, $6)
+               ON CONFLICT (who, key) DO UPDATE SET
+                 kept_at = CASE WHEN answer.kept_at < $5 OR answer.request <> excluded.request
+                                THEN excluded.kept_at ELSE answer.kept_at END,
+                 request = excluded.request, status = 0, body = excluded.body
+               WHERE answer.kept_at < $5 OR (answer.status = 0 AND answer.body <= $7)";
+    let (until, over) = (held(*now + REQUEST_HELD), held(*now));
+    let changed = batch.conn().execute(sql, args![who, key, now, request, since, Bytes(&until), Bytes(&over)]).await?;
     let sql = "SELECT kept_at, request, status, body FROM answer WHERE who = $1 AND key = $2";
     let row = |row: &Row| {
         let answer = KeptAnswer { request: row.get(1)?, status: row.get(2)?, body: row.get(3)? };
-        Ok(BegunRequest { begun_at: rows::time(row, 0)?, answer: Some(answer).filter(|answer| answer.status > 0) })
+        let answer = Some(answer).filter(|answer| answer.status > 0);
+        Ok(BegunRequest { begun_at: rows::time(row, 0)?, is_held: changed > 0, answer })
     };
     batch.conn().query_one(sql, args![who, key], row).await
+}
+
+async fn hold(batch: &mut Batch, HoldRequest { who, key, request, until }: &HoldRequest) -> Result<(), Fault> {
+    let sql = "UPDATE answer SET body = $4 WHERE who = $1 AND key = $2 AND request = $3 AND status = 0";
+    batch.conn().execute(sql, args![who, key, request, Bytes(&held(*until))]).await?;
+    Ok(())
 }
 
 async fn keep(batch: &mut Batch, KeepAnswer { who, key, answer, now }: &KeepAnswer) -> Result<(), Fault> {

@@ -8,13 +8,18 @@ use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::rows;
-use crate::contract::{AnswerStore, BeginRequest, BegunRequest, KeepAnswer, KeptAnswer};
+use crate::answers::held;
+use crate::contract::{AnswerStore, BeginRequest, BegunRequest, HoldRequest, KeepAnswer, KeptAnswer, REQUEST_HELD};
 use crate::error::Result;
 
 #[async_trait]
 impl AnswerStore for SqliteStore {
     async fn begin_request(&self, params: BeginRequest) -> Result<BegunRequest> {
         self.write(move |batch| begin(batch, &params)).await
+    }
+
+    async fn hold_request(&self, params: HoldRequest) -> Result<()> {
+        self.write(move |batch| hold(batch, &params)).await
     }
 
     async fn keep_answer(&self, params: KeepAnswer) -> Result<()> {
@@ -28,19 +33,37 @@ impl AnswerStore for SqliteStore {
 
 fn begin(batch: &mut Batch<'_>, params: &BeginRequest) -> Result<BegunRequest, Fault> {
     let BeginRequest { who, key, request, since, now } = params;
-    batch
+    let changed = batch
         .statement(
-            "INSERT INTO answer (who, key, kept_at, request, status, body) VALUES (?1, ?2, ?3, ?4, 0, x'')
-             ON CONFLICT DO UPDATE SET kept_at = excluded.kept_at, request = excluded.request, status = 0, body = x''
-             WHERE kept_at < ?5 OR (status = 0 AND request <> excluded.request)",
+            "INSERT INTO answer (who, key, kept_at, request, status, body) VALUES (?1, ?2, ?3, ?4, 0, ?6)
+             ON CONFLICT DO UPDATE SET
+               kept_at = CASE WHEN kept_at < ?5 OR request <> excluded.request THEN excluded.kept_at ELSE kept_at END,
+               request = excluded.request, status = 0, body = excluded.body
+             WHERE kept_at < ?5 OR (status = 0 AND body <= ?7)",
         )?
-        .execute(params![who, key, now.as_millis(), request, since.as_millis()])?;
+        .execute(params![
+            who,
+            key,
+            now.as_millis(),
+            request,
+            since.as_millis(),
+            held(*now + REQUEST_HELD),
+            held(*now)
+        ])?;
     let mut select =
         batch.statement("SELECT kept_at, request, status, body FROM answer WHERE who = ?1 AND key = ?2")?;
     Ok(select.query_row(params![who, key], |row| {
         let answer = KeptAnswer { request: row.get(1)?, status: row.get(2)?, body: row.get(3)? };
-        Ok(BegunRequest { begun_at: rows::time(row, 0)?, answer: Some(answer).filter(|answer| answer.status > 0) })
+        let answer = Some(answer).filter(|answer| answer.status > 0);
+        Ok(BegunRequest { begun_at: rows::time(row, 0)?, is_held: changed > 0, answer })
     })?)
+}
+
+fn hold(batch: &mut Batch<'_>, HoldRequest { who, key, request, until }: &HoldRequest) -> Result<(), Fault> {
+    batch
+        .statement("UPDATE answer SET body = ?4 WHERE who = ?1 AND key = ?2 AND request = ?3 AND status = 0")?
+        .execute(params![who, key, request, held(*until)])?;
+    Ok(())
 }
 
 fn keep(batch: &mut Batch<'_>, KeepAnswer { who, key, answer, now }: &KeepAnswer) -> Result<(), Fault> {
