@@ -33,7 +33,7 @@ pub enum KeyedRequest {
     /// It ran, and this is its response.
     Answered(KeptAnswer),
     /// It has no response yet and must run.
-    Open(Request),
+    Open(Box<Request>),
 }
 
 /// A request that must run. It creates the same ids each time it runs.
@@ -90,7 +90,8 @@ impl Redrive {
             }
             if is_held {
                 let (redrive, is_again, ids) = (self.clone(), begun_at != now, AtomicU64::new(0));
-                return Ok(KeyedRequest::Open(Request { redrive, held, begun_at, is_again, seed, ids }));
+                let request = Request { redrive, held, begun_at, is_again, seed, ids };
+                return Ok(KeyedRequest::Open(Box::new(request)));
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
