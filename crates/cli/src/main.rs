@@ -16,11 +16,6 @@ mod setting;
 use std::time::Duration;
 
 use clap::Parser;
-use mimalloc::MiMalloc;
-
-/// Returns memory to the system once a burst is over.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// How long the process waits for threads that are still busy when its work is over.
 const LAST_MOMENT: Duration = Duration::from_secs(1);

@@ -37,7 +37,7 @@ fn get(address: &str, path: &str) -> String {
 /// The whole answer to a request, with its head.
 fn raw(address: &str, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connected");
-    stream.set_read_timeout(Some(Duration::from_secs(300))).expect("set");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
     let (token, length) = (local(address), body.len());
     let head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}");
     let about = format!("content-type: application/json\r\ncontent-length: {length}\r\nconnection: close");
@@ -179,58 +179,25 @@ fn requests_are_logged_as_json_with_who_asked_and_without_secrets() {
     assert!(!text.contains("hunter2") && !text.contains(&token), "{text}");
 }
 
-/// A body nearly as large as may be, of the values that take most for their length: objects with one field each.
-fn many_values(who: u64, letters: u64) -> Value {
-    let many = vec![json!({ "n": 1 }); 11_200];
-    let letter = |n: u64| {
-        let input = json!({ "who": who, "n": n, "many": many, "text": "x".repeat(900_000) });
-        json!({ "pipeline": "shop", "input": input, "message": "no" })
-    };
-    (0..letters).map(letter).collect()
-}
-
+/// A body as large as may be, of the values that take most for their length: objects with one field each.
 #[test]
 fn one_request_takes_at_most_ten_times_its_size_in_memory() {
     let sandbox = Sandbox::new();
     let served = Served::start(&sandbox, "127.0.0.1:0", &[]);
     ask(&served.address, "", "GET /status", None).expect("answered");
     let before = served.memory_peak();
-    let letters = 15;
-    let body = many_values(0, letters);
+    let (letters, values) = (15, 11_000);
+    let many = vec![json!({ "n": 1 }); values];
+    let letter = |n: usize| {
+        let input = json!({ "n": n, "many": many, "text": "x".repeat(900_000) });
+        json!({ "pipeline": "shop", "input": input, "message": "no" })
+    };
+    let body = json!((0..letters).map(letter).collect::<Vec<_>>());
     let told = answered(&served.address, "", "POST /letters", &body);
-    assert_eq!(told["letters"].as_array().map(Vec::len), Some(letters as usize));
+    assert_eq!(told["letters"].as_array().map(Vec::len), Some(letters));
     assert!(told["letters"].as_array().is_some_and(|all| all.iter().all(|letter| letter["result"] == "new")), "{told}");
     let (size, taken) = (body.to_string().len() as u64, served.memory_peak() - before);
     assert!(taken <= 10 * size, "{taken} bytes for a request of {size}");
-}
-
-#[test]
-fn memory_that_a_burst_took_is_returned_when_it_is_over() {
-    let sandbox = Sandbox::new();
-    let served = Served::start(&sandbox, "127.0.0.1:0", &[]);
-    ask(&served.address, "", "GET /status", None).expect("answered");
-    let before = served.memory();
-    let address = served.address.as_str();
-    std::thread::scope(|scope| {
-        for who in 0..4 {
-            scope.spawn(move || answered(address, "", "POST /letters", &many_values(who, 14)));
-        }
-    });
-    std::thread::scope(|scope| {
-        for _ in 0..40 {
-            scope.spawn(move || {
-                let letters = get(address, "/api/v1/letters?limit=1000");
-                assert!(letters.starts_with("HTTP/1.1 200"), "{}", letters.lines().next().unwrap_or_default());
-            });
-        }
-    });
-    assert!(served.memory_peak() - before > 200_000_000, "it is a burst");
-    let over = Instant::now();
-    while served.memory().saturating_sub(before) > 100_000_000 {
-        let (peak, now) = (served.memory_peak(), served.memory());
-        assert!(over.elapsed() < Duration::from_secs(15), "{before} bytes before, {peak} at most, {now} after");
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 #[test]

@@ -89,6 +89,8 @@ fn a_server_that_is_killed_under_load_loses_nothing_and_settles_nothing_twice() 
     let sandbox = Sandbox::new();
     sandbox.write("redrive.toml", "[pipeline.jobs]\nhandler = \"remote\"\n");
     let (address, all) = (free_address(), Answered::default());
+    // Its token file is known before anybody asks.
+    Served::start(&sandbox, &address, &[]).kill();
     std::thread::scope(|scope| {
         let reporters: Vec<_> = (0..REPORTERS)
             .map(|who| {

@@ -62,10 +62,17 @@ fn ledgers(sandbox: &Sandbox, store: &str) -> Value {
     sandbox.redrive(&format!("status --json --store {store}")).expect(0).json()["pipelines"].clone()
 }
 
+/// Each store has a vault of its own.
+fn without_address(mut letter: Value) -> Value {
+    letter.as_object_mut().and_then(|letter| letter.remove("payload_address"));
+    letter
+}
+
 /// What both stores say of themselves is the same.
 fn assert_same(sandbox: &Sandbox, stores: [&str; 2]) {
     for line in ["dead export", "job list --all --json", "cause list --all --json", "round list --json"] {
-        let [one, other] = stores.map(|store| told(sandbox, store, line));
+        let [one, other] =
+            stores.map(|store| told(sandbox, store, line).into_iter().map(without_address).collect::<Vec<_>>());
         assert_eq!(one, other, "{line}");
     }
     let [one, other] = stores.map(|store| ledgers(sandbox, store));
@@ -205,7 +212,9 @@ fn payloads_that_wait_in_a_spool_come_over() {
     assert_eq!((&copied["payloads"]["brought"], &copied["payloads"]["missing"]), (&json!(5), &json!(0)), "{copied}");
     let verified = sandbox.redrive("payload verify --store sqlite:new/redrive.db").expect(0).stdout;
     assert!(verified.contains("5 payloads are whole, 0 are not"), "{verified}");
-    assert_eq!(sandbox.redrive("dead export --store sqlite:new/redrive.db").expect(0).json_lines(), sandbox.dead());
+    let whole = |letters: Vec<Value>| -> Vec<Value> { letters.into_iter().map(without_address).collect() };
+    let copied = sandbox.redrive("dead export --store sqlite:new/redrive.db").expect(0).json_lines();
+    assert_eq!(whole(copied), whole(sandbox.dead()));
 
     fs::remove_file(&block).expect("removed");
     fs::rename(sandbox.path(".redrive/redrive.db-spool"), sandbox.path("elsewhere")).expect("moved");

@@ -65,13 +65,8 @@ await isOver();
 const spent = `/letters/${left[1].id}`;
 await act(spent, { called: "Retry from saved", does: by("Retry from saved…", /^Retry/) });
 await isOver();
-// Its attempts are used up by now: it goes for a reason only.
-for (const called of ["Retry from saved", "Fetch again"]) {
-  await act(spent, { called, does: async () => { await page.getByRole("link", { name: `${called}…` }).click(); await page.locator("#why").fill("the reason"); await press(/^(Retry|Fetch)/)(); } });
-  await isOver();
-}
 await visit(`/replays/new?id=${left[1].id}`);
 await tryHere();
-await act(`/replays/new?id=${left[1].id}`, { fill: { why: "it's there again" }, then: /^Replay \d/ });
+await act(`/replays/new?id=${left[1].id}`, { then: /^Replay \d/ });
 // What needs no saved page is in copied.mjs.
 await end(/^redrive (?!replay (try|start))|^redrive replay start --cause \w+ --detach$/);
