@@ -15,7 +15,7 @@ use super::fields::Fields;
 use super::live::{self, PARTS};
 use super::problem::{self, Problem};
 use super::{login, settings};
-use crate::access::{Caller, identify_visitor};
+use crate::access::{Caller, identify_visitor, is_local_session};
 use crate::app::App;
 use crate::asked::form;
 use crate::error::ApiError;
@@ -66,10 +66,10 @@ impl Visitor {
 
     /// Whether they would be let in now: who follows something may have been let in long ago.
     pub async fn is_let_in(&self, app: &App) -> bool {
-        if self.caller.is_local() {
-            return self.caller.is_let_in(app).await.is_ok_and(|is| is);
-        }
         let Ok(known) = app.tokens().await else { return false };
+        if self.caller.is_local() {
+            return known.is_empty() && is_local_session(app, &self.secret).await.is_ok_and(|is| is);
+        }
         app.redrive().find_session(&self.secret, &known).await.is_ok_and(|token| token.is_some())
     }
 

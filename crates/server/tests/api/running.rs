@@ -165,6 +165,11 @@ impl Running {
         }
     }
 
+    /// The path of a page that signs in whoever opens it first.
+    pub async fn one_time_link(&self) -> String {
+        self.app.one_time_link().await.expect("made").expect("the store has no token")
+    }
+
     /// Stops the server: nobody listens any more.
     pub async fn stop(&mut self) {
         self.stop.cancel();
