@@ -387,6 +387,11 @@ impl App {
         refused.map_or(Ok(()), Err)
     }
 
+    /// Counts a pipeline as a new one if it comes again.
+    pub fn forget_existing(&self, name: &PipelineName) {
+        lock(&self.0.existing).remove(name);
+    }
+
     /// A place among the requests of somebody that may be under way at once.
     pub fn enter(&self, who: &str) -> Result<OwnedSemaphorePermit, ApiError> {
         let most = self.options().in_flight_max;

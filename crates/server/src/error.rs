@@ -136,7 +136,7 @@ impl ApiError {
     /// A new pipeline would be one too many.
     pub fn too_many_pipelines(name: &PipelineName, most: usize) -> Self {
         let why = format!(
-            "pipeline {name} is new, and {most} have come into being over the network: define it in redrive.toml, or raise --max-pipelines"
+            "pipeline {name} is new, and {most} have come into being over the network: define it in redrive.toml, forget empty ones (`redrive pipeline forget`), or raise --max-pipelines"
         );
         let refused = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_pipelines", why).at("pipeline");
         Self { retry_after: Some(LATER), ..refused }

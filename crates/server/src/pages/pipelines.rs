@@ -17,10 +17,11 @@ use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::paths::in_path;
+use redrive_core::pipelines::Contents;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
-pub use self::pause::{ask, pause, resume};
+pub use self::pause::{ask, forget, pause, resume};
 use super::part::{self, part};
 use super::parts::{
     Button, about, button, column, column_num, columns, command, commands, instant, link, name, pipeline_state,
@@ -170,12 +171,21 @@ fn head(
                     (button(visitor, &Button { action: &format!("{path}/resume"), label: "Resume", role: Role::Operator, fields: &[], class: "primary", key: None }))
                 }
                 @else { (link(visitor, Role::Operator, &format!("{path}/pause"), "Pause…", "", None)) }
+                @if is_empty(view, held) {
+                    (button(visitor, &Button { action: &format!("{path}/forget"), label: "Forget", role: Role::Operator, fields: &[], class: "", key: None }))
+                }
                 a.button href={ "/causes?pipeline=" (view.name) } { "Causes" }
                 a.button href={ "/letters?pipeline=" (view.name) } { "Letters" }
                 (commands(&commands_of(view)))
             }
         }
     }
+}
+
+/// Whether a pipeline has nothing, is defined nowhere and nobody works on it.
+fn is_empty(view: &PipelineView, held: &[BreakerView]) -> bool {
+    let contents = Contents::new(&view.ledger, &Ledger::default(), held.len() as i64, view.paused.is_some());
+    contents.is_empty() && !view.configured && view.workers == 0
 }
 
 /// The ledger as an equation, and beside it what is done elsewhere.

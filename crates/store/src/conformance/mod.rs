@@ -146,7 +146,8 @@ macro_rules! conformance_tests {
             payloads: [a_payload_on_its_way_is_left_out, the_first_place_counts, what_is_condemned_is_not_registered,
                        what_a_leased_job_wants_is_not_swept, a_settlement_without_its_payload_is_refused, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
                        payloads_are_listed]
-            pipelines: [a_pause_is_set_on_what_was_seen, what_was_leased_before_a_pause_stays_leased]
+            pipelines: [a_pause_is_set_on_what_was_seen, what_was_leased_before_a_pause_stays_leased,
+                        an_empty_pipeline_is_forgotten_until_something_comes]
             breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,
                        a_failing_target_opens_its_breaker, a_breaker_says_why_and_since_when,
                        the_next_probe_is_another_job, probes_are_counted_by_their_leases,
