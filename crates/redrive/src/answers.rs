@@ -18,6 +18,9 @@ use crate::error::Error;
 /// How long an answer is kept.
 pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
+/// The most that is kept of the answers to one caller, in bytes: of more the oldest are dropped, and their keys stay.
+pub const ANSWERS_BYTES_MAX: u64 = 64 << 20;
+
 /// Answers that are forgotten in one transaction.
 const PIECE: u32 = 500;
 
@@ -127,6 +130,11 @@ impl Redrive {
             self.let_go_of_request(who, key, &request).await;
         }
         Ok(kept?)
+    }
+
+    /// Drops a piece of the answers that are too long together; says whether there is more.
+    pub(crate) async fn shorten_answers(&self) -> Result<bool, Error> {
+        Ok(self.store.shorten_answers(ANSWERS_BYTES_MAX, PIECE).await?)
     }
 
     /// Forgets a piece of what is too old; says whether there is more.

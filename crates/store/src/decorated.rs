@@ -293,6 +293,7 @@ decorate! {
         begin_request(params: BeginRequest) -> BegunRequest;
         hold_request(params: HoldRequest) -> ();
         keep_answer(params: KeepAnswer) -> ();
+        shorten_answers(bytes_max: u64, limit: u32) -> bool;
         forget_answers(before: Timestamp, limit: u32) -> bool;
     }
     UploadStore {

@@ -87,7 +87,8 @@ where
     let request = format!("{}?{}", visitor.here, blake3::hash(fields.to_text().as_bytes()).to_hex());
     let keyed = match app.redrive().begin_request(who, &key, &request).await? {
         KeyedRequest::Answered(kept) => {
-            return Ok(Redirect::to(&String::from_utf8_lossy(&kept.body)).into_response());
+            let address = String::from_utf8_lossy(&kept.body);
+            return Ok(Redirect::to(if address.is_empty() { path } else { &address }).into_response());
         }
         KeyedRequest::Open(keyed) => keyed,
     };

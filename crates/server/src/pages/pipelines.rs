@@ -49,9 +49,13 @@ pub fn address(name: &str) -> String {
 pub async fn list(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let setting = app.setting();
     let look = app.redrive().look(&setting, |name: &PipelineName| visitor.caller.covers(name), false);
-    let stand = async { Ok(overview::pipeline_table(None, look.pipelines().await?, look.now)) };
+    let said = visitor.query();
+    let stand = async { Ok(overview::pipeline_table(&visitor, None, look.pipelines().await?, look.now)?) };
     let body = html! {
         div.head { h1 { "Pipelines" } }
+        @if let (Some("forget"), Some(name)) = (said.one("said"), said.one("about")) {
+            div.said role="status" { "Pipeline " (text(name)) " is forgotten until something of it comes." }
+        }
         (part(&visitor, ("pl", "Pipelines"), stand).await)
         (command("redrive pipeline list"))
     };

@@ -25,6 +25,17 @@ async fn a_request_that_is_sent_again_with_its_key_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn request_whose_answer_was_dropped_is_not_done_again() {
+    let server = Running::start().await;
+    let body = json!({ "pipeline": "shop", "jobs": [{ "input": { "n": 1 } }] });
+    let send = async || server.ask_as(None, "POST /jobs", &["idempotency-key: abc"], Some(body.clone())).await;
+    assert_eq!(send().await.status, 201);
+    server.redrive.store().shorten_answers(0, 10).await.expect("dropped");
+    assert_eq!(send().await.refused(), (409, "answer_dropped".to_owned()));
+    assert_eq!(server.get("/jobs").await.ok()["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_refused_may_be_done_yet_with_the_same_key() {
     let server = Running::start().await;
     let send = async || {

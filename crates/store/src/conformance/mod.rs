@@ -102,7 +102,7 @@ macro_rules! conformance_tests {
             tasks: [asking_who_is_known_changes_nothing]
             tokens: [a_token_is_kept_and_revoked, the_first_token_is_made_once,
                      a_new_token_inherits_nothing_of_a_revoked_one]
-            answers: [a_request_is_held_by_one_process, a_request_without_an_answer_is_begun_once, the_first_answer_stays]
+            answers: [a_request_is_held_by_one_process, the_oldest_answers_are_shortened, a_request_without_an_answer_is_begun_once, the_first_answer_stays]
             sessions: [a_session_holds_until_it_ends, a_token_has_no_more_sessions_than_it_may, sessions_that_are_over_are_forgotten]
             uploads: [it_is_known_who_brought_an_upload_and_who_uses_it]
             reported: [each_report_is_counted_once, late_reports_are_counted_when_they_died, a_report_meets_jobs_in_every_state, a_history_has_an_end]
