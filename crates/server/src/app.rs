@@ -98,12 +98,22 @@ pub struct Patience {
     pub letters: Duration,
     /// For jobs that are looked through.
     pub jobs: Duration,
+    /// For the first bytes of a payload to come out of the vault.
+    pub vault: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         let secs = Duration::from_secs;
-        Self { head: secs(15), body: secs(60), more: secs(30), taken: secs(30), letters: secs(1), jobs: secs(10) }
+        Self {
+            head: secs(15),
+            body: secs(60),
+            more: secs(30),
+            taken: secs(30),
+            letters: secs(1),
+            jobs: secs(10),
+            vault: secs(10),
+        }
     }
 }
 

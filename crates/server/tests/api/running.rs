@@ -102,7 +102,12 @@ impl Running {
 
     /// The same that is told something else besides its configuration.
     pub async fn with_options(options: Options) -> Self {
-        Self::over_with(std::sync::Arc::new(TempDir::new().expect("a folder")), "", options).await
+        Self::configured("", options).await
+    }
+
+    /// The same with a configuration.
+    pub async fn configured(config: &str, options: Options) -> Self {
+        Self::over_with(std::sync::Arc::new(TempDir::new().expect("a folder")), config, options).await
     }
 
     async fn over(folder: std::sync::Arc<TempDir>, config: &str) -> Self {
