@@ -68,6 +68,11 @@ pub(crate) fn first_begun_at() -> Option<(Timestamp, bool)> {
 }
 
 impl Redrive {
+    /// Returns the time at which the current request came first: what it says of times means the same when it comes again.
+    pub fn asked_at(&self) -> Timestamp {
+        first_begun_at().map_or_else(|| self.now(), |(begun_at, _)| begun_at)
+    }
+
     /// Returns the time and the random bits of a new id.
     pub(crate) fn new_id(&self) -> (Timestamp, u128) {
         let of_request = |request: &Request| {

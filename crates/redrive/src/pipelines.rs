@@ -266,6 +266,9 @@ impl Redrive {
                 return Err(PipelineError::SeenOtherwise { name: name.clone(), pause: was }.into());
             }
             let next = decide(was.as_ref(), now)?;
+            if next == was {
+                return Ok((was, next));
+            }
             let params = SetPause { pipeline: name.clone(), was: was.clone(), next: next.clone(), by: by.clone(), now };
             if self.store.set_pause(params).await? {
                 return Ok((was, next));
