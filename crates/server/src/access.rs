@@ -87,6 +87,11 @@ impl Caller {
         names.into_iter().all(|name| self.covers(name))
     }
 
+    /// Whether one of these pipelines is, or all are.
+    pub fn covers_any<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> bool {
+        self.covers_all() || names.into_iter().any(|name| self.covers(name))
+    }
+
     /// Refuses a pipeline that is not theirs.
     pub fn check(&self, name: &PipelineName) -> Result<(), ApiError> {
         match self.covers(name) {

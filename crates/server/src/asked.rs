@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use flate2::read::MultiGzDecoder;
 use http_body_util::LengthLimitError;
+use redrive::config::meant;
 use redrive_core::jobs::{count_values, values_max};
 use redrive_core::paths::of_path;
 use redrive_core::time::Timestamp;
@@ -209,7 +210,10 @@ fn unpack(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ApiError> {
 }
 
 fn mistake(error: &serde_path_to_error::Error<serde_json::Error>) -> ApiError {
-    let (path, why) = (error.path().to_string(), error.inner().to_string());
+    let (path, mut why) = (error.path().to_string(), error.inner().to_string());
+    if let Some(meant) = meant(&why) {
+        why = format!("{why}; did you mean `{meant}`?");
+    }
     match path.as_str() {
         "." | "" => ApiError::senseless(why),
         _ => ApiError::invalid(path, why),
