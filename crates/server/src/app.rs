@@ -65,6 +65,8 @@ pub struct Options {
     pub public_hosts: Vec<String>,
     /// Those of them that browsers reach by `https`: cookies are sent to them no other way.
     pub secure_hosts: Vec<String>,
+    /// The paths below which the server is reached by some of its hosts, without a slash at their end.
+    pub prefixes: Vec<(String, String)>,
     /// Where the proxies are through which alone it is reached from other machines, if it is.
     pub proxies: Option<Egress>,
     /// Its certificate and key, if it speaks TLS itself.
@@ -124,6 +126,7 @@ impl Options {
             listen,
             public_hosts: Vec::new(),
             secure_hosts: Vec::new(),
+            prefixes: Vec::new(),
             proxies: None,
             tls: None,
             token_file: None,

@@ -22,6 +22,7 @@ use crate::error::ApiError;
 use crate::held::Held;
 use crate::once::uncancelled;
 use crate::places::Place;
+use crate::prefix;
 
 /// What the secret is turned into a form's token with.
 const FORMS: &str = "redrive 2026-11 tokens of forms";
@@ -175,6 +176,7 @@ async fn sign_in(app: &App, secret: Option<&str>, here: &str, request: Request) 
 /// The cookie of a server.
 pub struct Jar {
     name: String,
+    path: String,
     is_secure: bool,
 }
 
@@ -189,7 +191,15 @@ impl Jar {
         let is_secure = options.tls.is_some() || options.proxies.is_some() || is_https;
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|b| b.is_ascii_digit()));
         let port = port.map(|port| format!("-{port}")).unwrap_or_default();
-        Self { name: format!("{}redrive{port}", if is_secure { "__Host-" } else { "" }), is_secure }
+        // Other servers of the same host have other paths.
+        let below = prefix::of(options, headers);
+        let kind = match (is_secure, below) {
+            (true, "") => "__Host-",
+            (true, _) => "__Secure-",
+            (false, _) => "",
+        };
+        let path = if below.is_empty() { "/" } else { below };
+        Self { name: format!("{kind}redrive{port}"), path: path.to_owned(), is_secure }
     }
 
     /// The secret that a browser sent.
@@ -212,7 +222,7 @@ impl Jar {
 
     fn header(&self, value: &str) -> HeaderValue {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        let text = format!("{}={value}; Path=/; HttpOnly; SameSite=Lax{secure}", self.name);
+        let text = format!("{}={value}; Path={}; HttpOnly; SameSite=Lax{secure}", self.name, self.path);
         HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
     }
 }
@@ -230,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_this_server_alone() {
-        let jar = Jar { name: "__Host-redrive".into(), is_secure: true };
+        let jar = Jar { name: "__Host-redrive".into(), path: "/".into(), is_secure: true };
         let given = jar.given("rds_x");
         let given = given.to_str().expect("text");
         for part in ["__Host-redrive=rds_x", "HttpOnly", "SameSite=Lax", "Secure", "Path=/", "Max-Age=43200"] {
