@@ -18,6 +18,9 @@ use crate::error::Error;
 /// How long an answer is kept.
 pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
+/// The most that is kept of the answers to one caller, in bytes: of more the oldest are dropped, and their keys stay.
+pub const ANSWERS_BYTES_MAX: u64 = 64 << 20;
+
 /// Answers that are forgotten in one transaction.
 const PIECE: u32 = 500;
 
@@ -80,6 +83,11 @@ pub(crate) fn first_begun_at() -> Option<(Timestamp, bool)> {
 }
 
 impl Redrive {
+    /// Returns the time at which the current request came first: what it says of times means the same when it comes again.
+    pub fn asked_at(&self) -> Timestamp {
+        first_begun_at().map_or_else(|| self.now(), |(begun_at, _)| begun_at)
+    }
+
     /// Returns the time and the random bits of a new id.
     pub(crate) fn new_id(&self) -> (Timestamp, u128) {
         let of_request = |request: &Request| {
@@ -134,6 +142,11 @@ impl Redrive {
         self.forget_answers().await?;
         let HoldRequest { who, key, .. } = held.clone();
         Ok(self.store.keep_answer(KeepAnswer { who, key, answer, now: self.now() }).await?)
+    }
+
+    /// Drops a piece of the answers that are too long together; says whether there is more.
+    pub(crate) async fn shorten_answers(&self) -> Result<bool, Error> {
+        Ok(self.store.shorten_answers(ANSWERS_BYTES_MAX, PIECE).await?)
     }
 
     /// Forgets a piece of what is too old; says whether there is more.

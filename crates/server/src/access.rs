@@ -87,6 +87,11 @@ impl Caller {
         names.into_iter().all(|name| self.covers(name))
     }
 
+    /// Whether one of these pipelines is, or all are.
+    pub fn covers_any<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> bool {
+        self.covers_all() || names.into_iter().any(|name| self.covers(name))
+    }
+
     /// Refuses a pipeline that is not theirs.
     pub fn check(&self, name: &PipelineName) -> Result<(), ApiError> {
         match self.covers(name) {
@@ -249,8 +254,7 @@ pub async fn identify_visitor(app: &App, secret: Option<&str>) -> Result<Option<
     let known = app.tokens().await?;
     let Some(secret) = secret else { return Ok(None) };
     if known.is_empty() {
-        let is_known = app.local().is_some_and(|local| local.knows(secret, app.redrive().now()));
-        return Ok(is_known.then_some(Caller { token: None, via }));
+        return Ok(is_local_session(app, secret).await?.then_some(Caller { token: None, via }));
     }
     let mut token = app.redrive().find_session(secret, &known).await?;
     if token.is_none() {
@@ -261,4 +265,10 @@ pub async fn identify_visitor(app: &App, secret: Option<&str>) -> Result<Option<
         app.note_used(&token.name);
     }
     Ok(token.map(|token| Caller { token: Some(token), via }))
+}
+
+/// Whether a session was opened by the token file.
+pub async fn is_local_session(app: &App, secret: &str) -> Result<bool, ApiError> {
+    let Some(local) = app.local() else { return Ok(false) };
+    Ok(app.redrive().session_token(secret).await? == Some(local.token()))
 }

@@ -97,6 +97,11 @@ fn again(kept: KeptAnswer, asked: &str) -> Result<Response, ApiError> {
         let why = "this key came with another request before: a new request needs a new key";
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", why).at(KEY.as_str()));
     }
+    if kept.body.is_empty() {
+        let why =
+            "this was done when it came first, and the answer is no longer kept: a token's answers take at most 64 MiB";
+        return Err(ApiError::new(StatusCode::CONFLICT, "answer_dropped", why).at(KEY.as_str()));
+    }
     let status = StatusCode::from_u16(kept.status).unwrap_or(StatusCode::OK);
     let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok((status, [kind, (REPLAYED, HeaderValue::from_static("true"))], kept.body).into_response())

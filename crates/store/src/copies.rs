@@ -74,7 +74,8 @@ macro_rules! parts {
 pub const PARTS: &[Part] = parts! {
     "pipelines" pipeline [id: Int] name: Text, epoch: Int, gates: Int, paused: Text, accepted: Int, queued: Int, leased: Int,
         done: Int, dead: Int, discarded: Int, retrying: Int, recovered: Int, replaying: Int, forgotten_done: Int,
-        forgotten_recovered: Int, forgotten_discarded: Int, results: Int, result_bytes: Int, results_dropped: Int;
+        forgotten_recovered: Int, forgotten_discarded: Int, results: Int, result_bytes: Int, results_dropped: Int,
+        forgotten_after: Int;
     "rounds" round [pipeline: Int, name: Text] begun_at: Int, grown_at: Int, accepted: Int, queued: Int, leased: Int, done: Int,
         dead: Int, discarded: Int, forgotten_done: Int, forgotten_discarded: Int;
     "definitions" definition [pipeline: Text, version: Text] first_seen: Int, last_seen: Int, text: Text, results: Text;

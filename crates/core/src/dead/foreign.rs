@@ -344,6 +344,12 @@ pub fn id_of_failure(pipeline: &PipelineName, key: Option<&str>, died_at: Timest
     JobId::new(died_at, bits_of(&json!([pipeline, key, died_at.as_millis()])))
 }
 
+/// The id within a pipeline of a letter that its sender gave an id: another in each pipeline, and as old as what was given.
+pub fn id_within(pipeline: &PipelineName, given: JobId) -> JobId {
+    let millis = given.as_bytes()[..6].iter().fold(0, |millis, byte| millis << 8 | i64::from(*byte));
+    JobId::new(Timestamp::from_millis(millis), bits_of(&json!([pipeline, "given", given])))
+}
+
 fn bits_of(value: &Value) -> u128 {
     let hash = blake3::hash(value.to_string().as_bytes());
     let mut bits = [0; 16];

@@ -88,11 +88,15 @@ impl Vault {
             (Err(object_store::Error::NotFound { .. }), Some(host)) => {
                 Err(VaultError::OnItsWay { hash: hash.to_string(), host })
             }
-            (Err(object_store::Error::NotFound { .. }), None) => {
-                let missing = missing();
-                self.note(&at, Some(&missing)).await;
-                Err(missing)
-            }
+            (Err(error @ object_store::Error::NotFound { .. }), None) => match &self.folder {
+                // Nothing is known of what is in a folder that is not mounted.
+                Some(folder) if !folder.is_dir() => Err(self.objects_failed(error)),
+                _ => {
+                    let missing = missing();
+                    self.note(&at, Some(&missing)).await;
+                    Err(missing)
+                }
+            },
             (Err(error), _) => Err(self.objects_failed(error)),
         }
     }
