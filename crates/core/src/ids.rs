@@ -151,6 +151,7 @@ macro_rules! plain_name {
             }
         }
 
+        crate::text_schema!($name, { "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$" });
     };
 }
 
