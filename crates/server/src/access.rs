@@ -186,24 +186,29 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
         Ok(caller) => return ApiError::needs_role(role, caller.role()).into_response(),
         Err(error) => return error.into_response(),
     };
-    if let Some(place) = request.extensions().get::<Place>() {
-        place.note_known();
-    }
-    let held = Held::default();
-    match app.enter(caller.name()) {
-        Ok(place) => held.keep(place),
+    let _held = match admit(&app, &caller, &mut request) {
+        Ok(held) => held,
         Err(error) => return error.into_response(),
-    }
+    };
     if let Some(token) = &caller.token {
         app.note_used(&token.name);
     }
     let who = Who(caller.name().to_owned());
     request.extensions_mut().insert(caller);
-    request.extensions_mut().insert(held.clone());
     let mut response = next.run(request).await;
-    drop(held);
     response.extensions_mut().insert(who);
     response
+}
+
+/// Takes a place among the requests of a caller. The request holds it until it is answered, or until its stream ends.
+pub fn admit(app: &App, caller: &Caller, request: &mut Request) -> Result<Held, ApiError> {
+    if let Some(place) = request.extensions().get::<Place>() {
+        place.note_known();
+    }
+    let held = Held::default();
+    held.keep(app.enter(caller.name())?);
+    request.extensions_mut().insert(held.clone());
+    Ok(held)
 }
 
 async fn identify(app: &App, headers: &HeaderMap) -> Result<Caller, ApiError> {

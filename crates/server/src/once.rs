@@ -71,13 +71,9 @@ async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next)
                 .await
                 .map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the answer was lost"))?;
             // What failed, or is to come again later, may be done yet.
-            if parts.status.is_success() {
-                let answer = KeptAnswer { request: asked, status: parts.status.as_u16(), body: body.to_vec() };
-                app.redrive().keep_answer(&who, &key, answer).await?;
-            } else {
-                app.redrive().let_go_of_request(&who, &key, &asked).await;
-            }
-            Ok(Response::from_parts(parts, Body::from(body)))
+            let (status, kept) = (parts.status.as_u16(), body.to_vec());
+            let answer = parts.status.is_success().then_some(KeptAnswer { request: asked, status, body: kept });
+            Ok((Response::from_parts(parts, Body::from(body)), answer))
         };
         keyed.run(answering).await
     })

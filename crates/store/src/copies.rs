@@ -81,7 +81,7 @@ pub const PARTS: &[Part] = parts! {
     "commands" kept_command [pipeline: Text, version: Text, command: Text];
     "task files" task_file [pipeline: Int, hash: Text];
     "payloads" payload [hash: Bytes] place: Text, store: Text, size_bytes: Int, stored_bytes: Int, created_at: Int,
-        touched_at: Int, wanted_by: Id, spooled_on: Text;
+        touched_at: Int, wanted_by: Id, spooled_on: Text, unreadable: Text;
     "causes" cause [id: Int] name: Text, version: Int, pipeline: Int, owner: Text, resolved_at: Int, mute: Text, merged_into: Int;
     "keys of causes" cause_key [id: Int] key: Text, cause: Int, origin: Int, parent: Int, retired: Flag, template: Text,
         reason: Text, code: Text, status: Int, parts: Text, sample: Text, first_seen: Int, last_seen: Int, total: Int,
@@ -166,6 +166,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("cause_facet_delta", "so is this"),
     ("cause_saved", "is counted anew as dead letters are written"),
     ("cause_saved_delta", "so is this"),
+    ("payload_reads", "says how often the vault of the source was asked"),
     ("lease", "nothing is leased"),
     ("lease_probe", "nothing is leased"),
     ("lease_token", "nothing is leased"),

@@ -214,10 +214,11 @@ decorate! {
         lost_leases(params: FindLostLeases) -> Vec<LostLease>;
     }
     PayloadStore {
-        touch_payload(params: TouchPayload) -> Option<PayloadPlace>;
+        touch_payload(params: TouchPayload) -> Option<PayloadAt>;
         place_of_payload(hash: PayloadHash) -> Option<PayloadAt>;
         register_payload(params: RegisterPayload) -> Registered;
         note_spooled(place: PayloadPlace, on: Option<String>) -> bool;
+        note_readable(place: PayloadPlace, unreadable: Option<Unreadable>) -> ();
         list_payloads(params: ListPayloads) -> Page<PayloadView>;
         payloads_of(job: JobId) -> Vec<Payload>;
         jobs_with_payload(hash: PayloadHash, limit: u32) -> Vec<JobId>;

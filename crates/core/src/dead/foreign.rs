@@ -294,6 +294,7 @@ impl Reading {
             payload_place: None,
             payload_address: None,
             payload_missing: false,
+            payload_unreadable: None,
             payload_cut: false,
             failures: Some(failures),
         }

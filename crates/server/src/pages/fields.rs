@@ -95,17 +95,10 @@ where
         match act().await {
             Ok(Done::At(address)) => {
                 let answer = KeptAnswer { request, status: 303, body: address.clone().into_bytes() };
-                app.redrive().keep_answer(who, &key, answer).await?;
-                Ok(Redirect::to(&address).into_response())
+                Ok((Redirect::to(&address).into_response(), Some(answer)))
             }
-            Ok(Done::Asks(page)) => {
-                app.redrive().let_go_of_request(who, &key, &request).await;
-                Ok(page)
-            }
-            Err(problem) => {
-                app.redrive().let_go_of_request(who, &key, &request).await;
-                Err(mended(visitor, fields, problem).seen_by(visitor))
-            }
+            Ok(Done::Asks(page)) => Ok((page, None)),
+            Err(problem) => Err(mended(visitor, fields, problem).seen_by(visitor)),
         }
     };
     keyed.run(answering).await

@@ -15,13 +15,12 @@ use super::fields::Fields;
 use super::live::{self, PARTS};
 use super::problem::{self, Problem};
 use super::{login, settings};
-use crate::access::{Caller, identify_visitor};
+use crate::access::{Caller, admit, identify_visitor};
 use crate::app::App;
 use crate::asked::form;
 use crate::error::ApiError;
 use crate::held::Held;
 use crate::once::uncancelled;
-use crate::places::Place;
 
 /// What the secret is turned into a form's token with.
 const FORMS: &str = "redrive 2026-11 tokens of forms";
@@ -104,28 +103,20 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
     let (Some(caller), Some(secret)) = (caller, secret.as_deref()) else {
         return sign_in(&app, secret.as_deref(), &here, request).await;
     };
-    if let Some(place) = request.extensions().get::<Place>() {
-        place.note_known();
-    }
-    let held = Held::default();
-    match app.enter(caller.name()) {
-        Ok(place) => held.keep(place),
+    let held = match admit(&app, &caller, &mut request) {
+        Ok(held) => held,
         Err(error) => return Problem::from(error).into_response(),
-    }
-    request.extensions_mut().insert(held.clone());
+    };
     let is_form = request.method() == Method::POST;
     let parts = request.headers().get(PARTS).filter(|_| !is_form).and_then(|parts| parts.to_str().ok()).map(Arc::from);
     let visitor = Visitor { caller, here, is_form, parts, secret: secret.into() };
     let response = match checked(&app, visitor.clone(), (role, &held), request).await {
         // A disconnect does not cancel a form.
-        Ok(request) if is_form => match uncancelled(held, next.run(request)).await {
+        Ok(request) if is_form => match uncancelled(held.clone(), next.run(request)).await {
             Ok(response) => response,
             Err(error) => Problem::from(error).into_response(),
         },
-        Ok(request) => {
-            let _held = held;
-            next.run(request).await
-        }
+        Ok(request) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
     problem::framed(&app, &visitor, response).await
