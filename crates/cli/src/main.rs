@@ -2,6 +2,7 @@
 //!
 //! - `args`: what can be typed
 //! - `setting`: the configuration that the arguments name
+//! - `handle`: the engine or a server, which answer the same requests
 //! - `commands`: one file per command
 //! - `output`: tables, progress, colours
 //! - `exit`: exit codes and how errors end the program; `advice`: the way out of an error of the store
@@ -10,6 +11,7 @@ mod advice;
 mod args;
 mod commands;
 mod exit;
+mod handle;
 mod output;
 mod setting;
 

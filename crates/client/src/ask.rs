@@ -76,7 +76,7 @@ impl<'a> Ask<'a> {
 
     /// The answer, as what it is.
     pub(crate) async fn read<T: DeserializeOwned>(self) -> Result<T, Error> {
-        self.server.ask(&self).await
+        self.server.fetch(&self).await
     }
 
     /// The answer, of which nothing is wanted but that there is one.

@@ -16,7 +16,6 @@ mod activity;
 pub mod address;
 mod alerts;
 mod ask;
-mod breakers;
 mod causes;
 mod dead;
 pub mod desk;

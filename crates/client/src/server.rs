@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use redrive::api::{List, Operation, wire};
 use redrive::events::Events;
 use redrive::reach::{Away, Reach, Working};
 use redrive::tls::complaint;
@@ -118,8 +119,30 @@ impl Server {
         self.get(&["whoami"]).read().await
     }
 
+    /// Sends a request and reads its response.
+    pub async fn ask<O: Operation>(&self, request: &O) -> Result<O::Response, Error> {
+        let parts = wire::split(&O::ROUTE, wire::fields(request));
+        let names: Vec<_> = parts.path.iter().map(String::as_str).collect();
+        let ask = match parts.body {
+            None => self.get(&names).query(parts.query),
+            Some(body) => self.post(&names).body(&body)?,
+        };
+        ask.read().await
+    }
+
+    /// Requests all items of a list, page by page.
+    pub async fn ask_all<L: List>(&self, request: L) -> Result<Vec<L::Item>, Error> {
+        let (mut items, mut next) = (Vec::new(), Some(request.in_long_pages()));
+        while let Some(request) = next {
+            let page = self.ask(&request).await?;
+            next = request.after(&page);
+            items.extend(page.items);
+        }
+        Ok(items)
+    }
+
     /// The answer to a request, whole.
-    pub(crate) async fn ask<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T, Error> {
+    pub(crate) async fn fetch<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T, Error> {
         let call = || async {
             let answer = match self.once(ask).await? {
                 Ok(answer) => answer,

@@ -10,6 +10,7 @@ mod view;
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::set_back;
@@ -130,7 +131,7 @@ impl Said {
 }
 
 /// What an attempt said of its target when it failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetFailure {
     /// Why the attempt failed.
     pub reason: Reason,
@@ -160,7 +161,7 @@ impl std::fmt::Display for TargetFailure {
 }
 
 /// Whether a breaker lets jobs through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {
     /// Jobs flow.
@@ -172,7 +173,7 @@ pub enum BreakerState {
 }
 
 /// The breaker of one pipeline and target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Breaker {
     /// Whether jobs flow.
     pub state: BreakerState,

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dead::Gate;
@@ -18,7 +19,7 @@ use crate::time::Timestamp;
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal: $disposition:ident, $gate:ident;)*) => {
         /// Why an attempt failed. The list is closed: whatever happens is one of these.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         pub enum Reason {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
         }

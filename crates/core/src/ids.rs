@@ -150,6 +150,8 @@ macro_rules! plain_name {
                 Self::try_from(text.to_owned())
             }
         }
+
+        crate::text_schema!($name, { "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$" });
     };
 }
 

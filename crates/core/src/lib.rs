@@ -43,6 +43,7 @@
 //! - [`outcomes`]: what programs that run their jobs themselves count of them
 //! - [`tokens`]: by which a server knows who asks, and what they may do; [`versions`]: which of them understand each other
 //! - [`secrets`]: what must not get out, and how it is masked
+//! - `schema`: JSON schemas of values that are written as text
 //! - [`servers`]: what is known of a database server, and what of it hurts
 
 pub mod actors;
@@ -82,6 +83,7 @@ pub mod retry;
 pub mod retrying;
 pub mod rounds;
 pub mod rules;
+mod schema;
 pub mod secrets;
 pub mod seen;
 pub mod servers;
@@ -94,3 +96,6 @@ pub mod tokens;
 pub mod traffic;
 pub mod versions;
 pub mod workers;
+
+#[doc(hidden)]
+pub use schemars;

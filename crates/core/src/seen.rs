@@ -13,6 +13,8 @@ const CHARS: usize = 12;
 #[serde(transparent)]
 pub struct Version(String);
 
+crate::text_schema!(Version, { "type": "string" });
+
 impl Version {
     /// The version of what is to be seen.
     pub fn of(seen: &impl Serialize) -> Self {

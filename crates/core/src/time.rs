@@ -101,6 +101,8 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+crate::text_schema!(Timestamp, { "type": "string", "format": "date-time" });
+
 /// Reads a duration such as `250ms`, `5m`, `1h 30m` or `14d`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a time: expected one such as 250ms, 30s, 5m, 2h or 14d");

@@ -1,8 +1,8 @@
 //! Breakers, for whoever leases and settles in this process: what is known of them, and folding in what attempts said of their
 //! targets. One for each store that is open, so that callers in one process do not get in each other's way.
 
-mod hand;
 mod let_go;
+mod operations;
 mod overdue;
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use redrive_core::breakers::{BreakerChange, BreakerPolicy, BreakerRow, BreakerView, Gates, Heard, Known};
+use redrive_core::breakers::{BreakerChange, BreakerPolicy, BreakerRow, Gates, Heard, Known};
 use redrive_core::ids::PipelineName;
 use redrive_core::settlements::Settlement;
 use redrive_core::time::Timestamp;
@@ -18,11 +18,11 @@ use redrive_store::contract::{BreakersOf, Lane, LeaseJobs, LeasedJobs, SettleJob
 use redrive_store::{Result, Store};
 
 use crate::engine::Redrive;
-use crate::error::Error;
 use crate::events::Happening;
 
-pub use self::hand::{BreakerError, hand_version, spelled};
 pub use self::let_go::LetGo;
+pub use self::operations::BreakerError;
+pub(crate) use self::operations::OPERATIONS;
 
 /// How often to ask again when the gates are others by the time that a lease comes.
 const TURNS_MAX: u32 = 8;
@@ -242,13 +242,6 @@ impl Breakers {
 }
 
 impl Redrive {
-    /// The targets whose breakers are not closed, of one pipeline or of all.
-    pub async fn list_breakers(&self, pipeline: Option<&PipelineName>) -> std::result::Result<Vec<BreakerView>, Error> {
-        let mut breakers = self.store.list_breakers().await?;
-        breakers.retain(|breaker| pipeline.is_none_or(|pipeline| breaker.pipeline == *pipeline));
-        Ok(breakers)
-    }
-
     /// Leases jobs past the breakers: what the parameters say of gates and freed targets is filled in, and jobs of a target
     /// whose breaker is not closed are held, or come as probes.
     pub async fn lease(&self, params: LeaseJobs) -> Result<LeasedJobs> {

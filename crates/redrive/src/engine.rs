@@ -1,6 +1,6 @@
 //! The handle that users of the engine hold.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
@@ -19,6 +19,7 @@ use crate::breakers::Breakers;
 use crate::causes::KnownRules;
 use crate::chance::{Chance, SystemChance};
 use crate::clock::{Clock, ServerClock, SystemClock};
+use crate::config::Setting;
 use crate::error::Error;
 use crate::events::Events;
 use crate::good::GoodPages;
@@ -58,6 +59,8 @@ pub struct Redrive {
     pub(crate) alerts: Alerts,
     /// Where the vault is, for who is told where payloads are; without credentials.
     pub(crate) vault_address: Option<Arc<str>>,
+    /// The configuration, if there is one: operations find pipelines there that the store does not know yet.
+    setting: Arc<RwLock<Option<Arc<Setting>>>>,
 }
 
 impl Redrive {
@@ -103,6 +106,7 @@ impl Redrive {
             turns: Arc::default(),
             alerts: Alerts::default(),
             vault_address: None,
+            setting: Arc::default(),
         }
     }
 
@@ -149,6 +153,16 @@ impl Redrive {
     /// What workers watch, and whom they tell: nothing and nobody unless something is put there.
     pub const fn alerts(&self) -> &Alerts {
         &self.alerts
+    }
+
+    /// Takes up a configuration, or another one when its file changed.
+    pub fn configure(&self, setting: Arc<Setting>) {
+        *self.setting.write().unwrap_or_else(PoisonError::into_inner) = Some(setting);
+    }
+
+    /// Returns the configuration as it is now.
+    pub(crate) fn setting(&self) -> Option<Arc<Setting>> {
+        self.setting.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What time it is.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use redrive_api::RequestError;
 use redrive_core::breakers::BreakerView;
 use redrive_core::causes::{CauseId, Unchangeable};
 use redrive_core::ids::{InvalidName, PipelineName};
@@ -10,6 +11,7 @@ use redrive_core::pipelines::Pause;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
 
+use crate::access::AccessError;
 use crate::alerts::AlertError;
 use crate::backup::BackupError;
 use crate::breakers::BreakerError;
@@ -30,6 +32,12 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A request cannot be read, or its fields contradict each other.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The caller may not do that.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// A name that cannot be one.
     #[error(transparent)]
     Name(#[from] InvalidName),
@@ -164,6 +172,8 @@ pub enum Error {
 pub enum ErrorKind {
     /// What was asked for makes no sense, and never will.
     Invalid,
+    /// The caller may not do it.
+    Forbidden,
     /// What was named is not there.
     Missing,
     /// It is there, but not in a state in which that can be done.
@@ -177,7 +187,10 @@ impl Error {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Config(ConfigError::Unreadable { .. }) => ErrorKind::Failed,
-            Self::Config(_) | Self::Name(_) | Self::InputNotAnObject(_) | Self::Key(_) => ErrorKind::Invalid,
+            Self::Access(_) => ErrorKind::Forbidden,
+            Self::Config(_) | Self::Request(_) | Self::Name(_) | Self::InputNotAnObject(_) | Self::Key(_) => {
+                ErrorKind::Invalid
+            }
             Self::NothingChosen | Self::ChosenTwice | Self::NoSink { .. } => ErrorKind::Invalid,
             Self::Unchangeable { why: Unchangeable::Over(_), .. } => ErrorKind::Invalid,
             Self::AtWork { .. } | Self::Unchangeable { .. } | Self::ChangedMeanwhile(_) => ErrorKind::Refused,
@@ -195,6 +208,16 @@ impl Error {
             Self::Outcome(_) => ErrorKind::Invalid,
             Self::Server { kind, .. } => *kind,
             _ => ErrorKind::Failed,
+        }
+    }
+
+    /// Returns the field of the request that is wrong, if one is.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Self::Request(error) => error.field.as_deref(),
+            Self::Access(error) => error.field(),
+            Self::Breaker(BreakerError::Over(_)) => Some("until"),
+            _ => None,
         }
     }
 }

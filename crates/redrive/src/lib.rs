@@ -21,6 +21,7 @@
 //! - [`engine`]: [`Redrive`], the handle that users hold
 //! - [`pipeline`]: [`Pipeline`], a name, a handler and a policy
 //! - [`handler`]: what does the work: a closure, or any command
+//! - `run`: [`Run`], and the list of all [`operations`]; [`access`]: the only check of who may run them
 //! - `activity`: what people did
 //! - [`alerts`]: what is watched, and who is told
 //! - [`breakers`]: leasing past them, folding in what attempts say of their targets, and turning them by hand
@@ -49,6 +50,7 @@
 //! - [`events`]: what happens, for who listens
 //! - [`error`]: what can go wrong; [`detail`]: the same as a server tells it
 
+pub mod access;
 mod activity;
 pub mod alerts;
 pub mod answers;
@@ -84,6 +86,7 @@ pub mod replays;
 pub mod report;
 mod retrying;
 mod rounds;
+mod run;
 pub mod sessions;
 pub mod sink;
 pub mod status;
@@ -100,9 +103,11 @@ pub use engine::{Purpose, Redrive};
 pub use error::{Error, ErrorKind, Waited};
 pub use handler::{HandedOn, Handler, HandlerError, HandsOn, Job, Success};
 pub use pipeline::Pipeline;
+pub use redrive_api as api;
 pub use redrive_core::failures::{Disposition, FailureReport, Reason};
 pub use redrive_core::ids::PipelineName;
 pub use redrive_core::policy::Policy;
 pub use redrive_store::{Location, StoreError, contract};
+pub use run::{Entry, Listed, Run, operations};
 pub use serde_json::json;
 pub use tokio_util::sync::CancellationToken;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use redrive_api::Caller;
 use redrive_core::actors::Actor;
 use redrive_core::counts::Event;
 use redrive_core::holds::Hold;
@@ -164,6 +165,20 @@ impl Redrive {
         let known = all.iter().map(|view| view.name.clone()).collect();
         let found = all.into_iter().find(|view| view.name == *name);
         Ok(found.ok_or(PipelineError::Unknown { name: name.clone(), known })?)
+    }
+
+    /// Refuses a pipeline that neither the store nor the configuration knows. Names those that the caller covers.
+    pub(crate) async fn check_known(&self, name: &PipelineName, caller: &Caller) -> Result<(), Error> {
+        let (ledgers, pauses, setting) = (self.store.ledgers().await?, self.store.pauses().await?, self.setting());
+        let configured = setting.iter().flat_map(|setting| setting.config.pipeline.keys());
+        let known: BTreeSet<_> = ledgers.keys().chain(pauses.keys()).chain(configured).collect();
+        match known.contains(name) {
+            true => Ok(()),
+            false => {
+                let known = known.into_iter().filter(|name| caller.covers(name)).cloned().collect();
+                Err(PipelineError::Unknown { name: name.clone(), known }.into())
+            }
+        }
     }
 
     /// Pauses a pipeline: from now on nothing of it is leased, by any worker of any process, whether it came from a file, a retry

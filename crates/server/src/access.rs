@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use redrive::Error;
+use redrive::access::AccessError;
 use redrive::pipelines::{PipelineError, PipelineView};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::failures::Failure;
@@ -45,6 +46,12 @@ impl Caller {
     /// Who they are, for the record.
     pub fn actor(&self) -> Actor {
         Actor::new(self.name(), self.via)
+    }
+
+    /// Returns the caller as operations know it.
+    pub fn to_api(&self) -> redrive::api::Caller {
+        let (actor, role, pipelines) = (self.actor(), self.role(), self.within());
+        redrive::api::Caller { actor, role, pipelines, payloads: self.check_payloads().is_ok(), is_remote: true }
     }
 
     /// What they may do at most.
@@ -127,10 +134,7 @@ impl Caller {
         match (filter, self.covers_all()) {
             (Some(name), _) => self.check(name),
             (None, true) => Ok(()),
-            (None, false) => {
-                let why = "this token is for some pipelines only: name one of them";
-                Err(ApiError::forbidden("pipeline_required", why).at("pipeline"))
-            }
+            (None, false) => Err(AccessError::PipelineRequired.into()),
         }
     }
 

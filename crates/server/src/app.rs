@@ -198,9 +198,11 @@ impl App {
         let (vault, now) = (setting.vault(&redrive)?, redrive.now());
         let redrive = redrive.with_vault_at(vault.as_ref().map(Vault::address));
         redrive.alerts().replace(Some(setting.watched_by_server()));
+        let setting = Arc::new(setting);
+        redrive.configure(Arc::clone(&setting));
         Ok(Self(Arc::new(Shared {
             redrive,
-            setting: RwLock::new((Arc::new(setting), now)),
+            setting: RwLock::new((setting, now)),
             vault,
             local: options.token_file.as_ref().map(Local::new),
             options,
@@ -244,7 +246,9 @@ impl App {
             next.served_pipeline(name.clone(), self.vault()).map_err(|error| error.to_string())?;
         }
         self.redrive().alerts().replace(Some(next.watched_by_server()));
-        *self.0.setting.write().unwrap_or_else(PoisonError::into_inner) = (Arc::new(next), self.redrive().now());
+        let next = Arc::new(next);
+        self.redrive().configure(Arc::clone(&next));
+        *self.0.setting.write().unwrap_or_else(PoisonError::into_inner) = (next, self.redrive().now());
         // After that: who makes a pipeline of the former one meanwhile has put it here by then.
         lock(&self.0.pipelines).clear();
         Ok(())

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use redrive::access::AccessError;
 use redrive::alerts::AlertError;
 use redrive::breakers::BreakerError;
 use redrive::detail::Detail;
@@ -90,13 +91,12 @@ impl ApiError {
 
     /// Who asks has too small a role.
     pub fn needs_role(role: Role, has: Role) -> Self {
-        let why = format!("this needs a token with the role {role}; this one has the role {has}");
-        Self::forbidden("role_required", why)
+        AccessError::RoleRequired { needs: role, has }.into()
     }
 
     /// Who asks is not let near a pipeline. Its name is not told: they may have asked by a number, to learn whose it is.
     pub fn foreign_pipeline() -> Self {
-        Self::forbidden("foreign_pipeline", "this token is not for the pipeline that this belongs to").at("pipeline")
+        AccessError::ForeignPipeline.into()
     }
 
     /// The same of a pipeline that they named.
@@ -274,6 +274,12 @@ impl ApiError {
     }
 }
 
+impl From<AccessError> for ApiError {
+    fn from(error: AccessError) -> Self {
+        Error::from(error).into()
+    }
+}
+
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let error = match error {
@@ -287,9 +293,14 @@ impl From<Error> for ApiError {
         let text = with_sources(&error);
         let told = match error.kind() {
             ErrorKind::Invalid => Self::senseless(text),
+            ErrorKind::Forbidden => Self::forbidden(code_of_access(&error), text),
             ErrorKind::Missing => Self::missing(text),
             ErrorKind::Refused => Self::new(StatusCode::CONFLICT, code_of_refusal(&error), text),
             ErrorKind::Failed => Self::failed(&error),
+        };
+        let told = match error.field() {
+            Some(field) => told.at(field),
+            None => told,
         };
         told.with(Detail::of(&error))
     }
@@ -305,6 +316,13 @@ impl ApiError {
         tracing::warn!(error = %with_sources(&error), "the vault is away");
         let why = format!("the vault at {address} is away: try again later");
         Self::unavailable("vault_unavailable", why, VAULT_AFTER)
+    }
+}
+
+fn code_of_access(error: &Error) -> &'static str {
+    match error {
+        Error::Access(error) => error.code(),
+        _ => "forbidden",
     }
 }
 

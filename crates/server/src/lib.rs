@@ -7,6 +7,7 @@
 //!   comes from
 //! - `held`: places and memory that a request holds until it is answered
 //! - `places`: how many connections there are, and which of them ends when there are too many
+//! - `operations`: requests of any type, decoded from JSON, a query or a form, and run by the engine
 //! - `measured`: how long requests take, and the log of them
 //! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
 //! - `prefix`: the path below which browsers reach the server, where it is not at its root
@@ -35,6 +36,7 @@ pub mod look;
 mod measured;
 mod once;
 pub mod openapi;
+mod operations;
 mod page;
 mod pages;
 mod places;

@@ -1,6 +1,8 @@
 //! What a route is: where it is found, who may ask, what it takes and gives. The router and the OpenAPI document are made of the same
 //! list of these.
 
+use std::borrow::Cow;
+
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -21,7 +23,7 @@ pub struct Route {
     /// The least role that may ask.
     pub role: Role,
     /// What it does, in a line.
-    pub summary: &'static str,
+    pub summary: Cow<'static, str>,
     /// Its parameters, as the document has them.
     pub params: Vec<Value>,
     /// Its body, as the document has it.
@@ -79,7 +81,7 @@ impl Route {
             method,
             path,
             role: Role::Viewer,
-            summary,
+            summary: summary.into(),
             params: named_in(path),
             body: None,
             answer: json!({"type": "object"}),

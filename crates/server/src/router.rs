@@ -21,7 +21,6 @@ pub fn all() -> Vec<Route> {
     let nouns = [
         routes::activity::routes(),
         routes::alerts::routes(),
-        routes::breakers::routes(),
         routes::causes::routes(),
         routes::events::routes(),
         routes::jobs::routes(),
@@ -39,7 +38,8 @@ pub fn all() -> Vec<Route> {
         routes::tries::routes(),
         routes::workers::routes(),
     ];
-    nouns.into_iter().flatten().collect()
+    let operations = redrive::operations().map(Route::from_operation);
+    nouns.into_iter().flatten().chain(operations).collect()
 }
 
 /// What answers requests.

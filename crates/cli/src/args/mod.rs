@@ -3,7 +3,6 @@
 mod activity;
 mod alert;
 mod backup;
-mod breaker;
 mod cause;
 mod codes;
 mod dead;
@@ -32,7 +31,6 @@ pub use self::alert::{
     AlertTestArgs,
 };
 pub use self::backup::{BackupArgs, RestoreArgs};
-pub use self::breaker::{BreakerArgs, BreakerCommand, BreakerListArgs, HoldArgs};
 pub use self::cause::{CauseCommand, CauseListArgs, CauseShowArgs, ExplainArgs};
 pub use self::codes::CodesArgs;
 pub use self::dead::{DeadCommand, DeadFilterArgs, DeadListArgs, DeadShowArgs, DiscardArgs, ExportArgs, ImportArgs};
@@ -58,6 +56,8 @@ use redrive::config::Overrides;
 use redrive_core::failures::Reason;
 use redrive_core::ids::{JobRef, PipelineName};
 use redrive_core::state::JobState;
+
+use crate::commands::breaker::BreakerCommand;
 
 use crate::output::words;
 

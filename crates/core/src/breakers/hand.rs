@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Breaker, BreakerState};
@@ -12,7 +13,7 @@ use crate::time::Timestamp;
 const FOR_GOOD: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Who holds a target's jobs back, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldBy {
     /// Who.
     pub by: Actor,

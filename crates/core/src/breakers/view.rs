@@ -1,12 +1,13 @@
 //! Breakers as lists show them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Breaker;
 use crate::ids::PipelineName;
 
 /// The breaker of a pipeline and target.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BreakerView {
     /// The pipeline.
     pub pipeline: PipelineName,

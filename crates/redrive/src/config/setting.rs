@@ -125,6 +125,7 @@ impl Setting {
     async fn opened(&self, options: Options, purpose: Purpose) -> Result<Redrive, Error> {
         let redrive = Redrive::open_for(&self.location, options, purpose).await?;
         redrive.alerts.replace(self.watched_by_workers());
+        redrive.configure(Arc::new(self.clone()));
         // One that cannot be used is told of by who needs it.
         let vault = self.vault_place().ok().flatten().map(|place| place.shown());
         Ok(redrive.with_vault_at(vault.as_deref()))

@@ -8,11 +8,10 @@ use redrive::replays::{NewReplay, ReplayRef};
 use redrive::{CancellationToken, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::alerts::{Alert, AlertPage, Condition, RuleBook};
-use redrive_core::breakers::{BreakerTurn, HeldBy};
 use redrive_core::replays::{ReplayMode, Wish};
 use serde_json::Value;
 
-use self::in_memory::{eventually, redrive, replay_of};
+use self::in_memory::{breakers, eventually, hold, redrive, replay_of};
 
 use crate::support::in_memory;
 
@@ -56,9 +55,9 @@ async fn a_target_that_stays_away_fires_and_what_people_hold_does_not() {
     redrive.enqueue(&shop(), inputs(0)).await.expect("accepted");
     let stop = CancellationToken::new();
     let working = tokio::spawn(redrive.worker(vec![shop()]).run(redrive::worker::Until::Stopped, stop.clone()));
-    eventually("it opens", async || redrive.list_breakers(None).await.is_ok_and(|found| !found.is_empty())).await;
+    eventually("it opens", async || !breakers(&redrive).await.is_empty()).await;
     redrive.enqueue(&shop(), inputs(100)).await.expect("accepted");
-    let waits = async || redrive.list_breakers(None).await.is_ok_and(|found| found.iter().any(|b| b.held > 0));
+    let waits = async || breakers(&redrive).await.iter().any(|b| b.held > 0);
     eventually("jobs wait for it", waits).await;
     stop.cancel();
     working.await.expect("no panic").expect("worked");
@@ -68,8 +67,7 @@ async fn a_target_that_stays_away_fires_and_what_people_hold_does_not() {
     assert_eq!(fires.iter().map(|alert| alert.condition).collect::<Vec<_>>(), [Condition::Breaker]);
     assert!(fires[0].finding.summary.contains("far.example has been failing for 16m"), "{}", fires[0].finding.summary);
     let (name, ada) = ("shop".parse().expect("a name"), Actor::new("ada", Via::Cli));
-    let hold = BreakerTurn::Hold(HeldBy { by: ada.clone(), why: Some("they asked us to".into()), until: None });
-    redrive.turn_breakers("far.example", Some(&name), &hold, &ada).await.expect("held");
+    hold(&redrive, "far.example", None).await.expect("held");
     assert_eq!(firing(&redrive, &watching).await, []);
     redrive.enqueue(&shop(), [json!({"n": 99})]).await.expect("accepted");
     redrive.pause_pipeline(&name, None, &ada).await.expect("paused");

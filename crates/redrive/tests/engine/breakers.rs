@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use redrive::api::Deadline;
 use redrive::breakers::BreakerError;
 use redrive::chance::SeededChance;
 use redrive::contract::DeadFilter;
 use redrive::leases::EndedJob;
 use redrive::worker::Until;
 use redrive::{CancellationToken, Error, ErrorKind, FailureReport, Job, Pipeline, Policy, Reason, Redrive, json};
-use redrive_core::actors::{Actor, Via};
-use redrive_core::breakers::{BreakerPolicy, BreakerState, BreakerTurn, HeldBy};
+use redrive_core::breakers::{BreakerPolicy, BreakerState};
 use redrive_core::causes::CauseRules;
 use redrive_core::ids::{LeaseToken, PipelineName, ReplayId, WorkerId};
 use redrive_core::jobs::LeasedJob;
@@ -22,7 +22,7 @@ use redrive_store::Store;
 use redrive_store::conformance::decorators::{Decorated, Delaying};
 use redrive_store::sqlite::SqliteStore;
 
-use self::in_memory::{at_start, eventually, over, redrive, replay_of};
+use self::in_memory::{at_start, breakers, eventually, hold, over, redrive, replay_of};
 
 use crate::support::in_memory;
 
@@ -133,12 +133,12 @@ async fn probes_of_a_target_that_stays_ill_kill_no_job_and_all_are_done_when_it_
     let working = tokio::spawn(redrive.worker(vec![pipeline]).run(Until::Stopped, stop.clone()));
     let name: PipelineName = "p".parse().expect("a name");
     eventually("the first one dies and opens the breaker, and what nobody has begun is held", async || {
-        let held = redrive.store().list_breakers().await.expect("listed").first().map_or(0, |breaker| breaker.held);
+        let held = breakers(&redrive).await.first().map_or(0, |breaker| breaker.held);
         let dead = redrive.ledger(&name).await.expect("read").dead;
         dead > 0 && held + u64::try_from(dead).unwrap_or(0) == 20
     })
     .await;
-    let opened = redrive.store().list_breakers().await.expect("listed").remove(0);
+    let opened = breakers(&redrive).await.remove(0);
     assert_eq!(opened.breaker.state, BreakerState::Open);
     assert_eq!(opened.breaker.opened_by.map(|by| by.to_string()).as_deref(), Some("blocked: go away"));
     let dead = redrive.ledger(&name).await.expect("read").dead;
@@ -159,7 +159,7 @@ async fn probes_of_a_target_that_stays_ill_kill_no_job_and_all_are_done_when_it_
         redrive.ledger(&name).await.is_ok_and(|ledger| ledger.done == 20 - dead)
     })
     .await;
-    assert!(redrive.store().list_breakers().await.expect("listed").is_empty());
+    assert!(breakers(&redrive).await.is_empty());
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
     assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
@@ -215,7 +215,7 @@ async fn until_held(redrive: &Redrive, pipeline: &Pipeline, held: (u64, u64)) {
     let worker = redrive.worker(vec![pipeline.clone()]).with_replays();
     let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
     eventually("they are held", async || {
-        let found = redrive.list_breakers(None).await.expect("listed");
+        let found = breakers(redrive).await;
         found.first().is_some_and(|found| (found.held, found.held_of_replays) == held)
     })
     .await;
@@ -273,7 +273,7 @@ async fn who_knows_the_breakers_by_one_lane_is_told_what_is_held_beside_another(
         };
         worker.settle(&pipeline, vec![ended]).await.expect("settled");
     };
-    let state = async || other.list_breakers(None).await.expect("listed").remove(0).breaker.state;
+    let state = async || breakers(&other).await.remove(0).breaker.state;
     clock.advance(Duration::from_secs(3_600));
     while state().await != BreakerState::Closed {
         settle(lease(Lane::Queue).await.pop().expect("a probe")).await;
@@ -287,16 +287,13 @@ async fn a_target_is_held_until_a_time_that_is_to_come() {
     let (redrive, _) = redrive();
     let pipeline = Pipeline::new("p", |_: Job| async { Ok(json!(1)) }).expect("a pipeline");
     redrive.enqueue(&pipeline, [json!({"url": "https://shop.example/"})]).await.expect("accepted");
-    let by = Actor::new("ada", Via::Api);
     let hold = async |secs: u64| {
-        let until = Some(at_start() + Duration::from_secs(secs));
-        let turn = BreakerTurn::Hold(HeldBy { by: by.clone(), why: None, until });
-        redrive.turn_breakers("shop.example", None, &turn, &by).await
+        hold(&redrive, "shop.example", Some(Deadline::At(at_start() + Duration::from_secs(secs)))).await
     };
     let over = hold(0).await.expect_err("it is over");
-    assert_eq!(over.kind(), ErrorKind::Invalid);
+    assert_eq!((over.kind(), over.field()), (ErrorKind::Invalid, Some("until")));
     assert!(matches!(over, Error::Breaker(BreakerError::Over(until)) if until == at_start()), "{over}");
-    assert!(redrive.list_breakers(None).await.expect("listed").is_empty());
-    assert_eq!(hold(60).await.expect("held").len(), 1);
-    assert_eq!(redrive.list_breakers(None).await.expect("listed").len(), 1);
+    assert!(breakers(&redrive).await.is_empty());
+    assert_eq!(hold(60).await.expect("held").pipelines.len(), 1);
+    assert_eq!(breakers(&redrive).await.len(), 1);
 }

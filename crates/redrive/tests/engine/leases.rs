@@ -15,7 +15,7 @@ use redrive_core::settlements::Outcome;
 use redrive::handler::exec::{Command, Exec, Mode};
 
 use self::bench::{Bench, Caught};
-use self::in_memory::redrive;
+use self::in_memory::{breakers, redrive};
 
 use crate::support::bench;
 use crate::support::in_memory;
@@ -214,7 +214,7 @@ async fn failures_elsewhere_open_the_breaker_of_their_target() {
         let ended = jobs.iter().map(|job| ended(job.lease, failed(Reason::Timeout))).collect();
         worker.settle(&pipeline, ended).await.expect("settled");
     }
-    let breakers = redrive.list_breakers(Some(pipeline.name())).await.expect("listed");
+    let breakers = breakers(&redrive).await;
     assert_eq!(breakers.iter().map(|view| view.target.as_str()).collect::<Vec<_>>(), ["sick.example"]);
     assert!(leased(&worker, 10).await.is_empty(), "its jobs wait");
     let mut opened = 0;

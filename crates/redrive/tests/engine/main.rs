@@ -27,6 +27,7 @@ mod hand_on;
 mod http;
 mod jobs;
 mod leases;
+mod operations;
 mod outages;
 mod panics;
 mod patience;

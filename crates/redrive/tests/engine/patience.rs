@@ -27,7 +27,7 @@ use redrive_store::contract::{CountDead, DeadBy, DeadFilter, ListDead, ListRepla
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{Result as StoreResult, Store, StoreError};
 
-use self::in_memory::{as_time_passes, eventually, over, redrive};
+use self::in_memory::{as_time_passes, breakers, eventually, over, redrive};
 
 use crate::support::in_memory;
 
@@ -222,7 +222,7 @@ async fn letters_stay_though_their_target_is_back_if_recovery_is_to_do_nothing()
     well.store(true, Ordering::Relaxed);
     enqueue_of_one_target(&redrive, &pipeline, 5).await;
     pass_until(&clock, "it is well again", async || ledger().await.done == 5).await;
-    assert!(redrive.store().list_breakers().await.expect("listed").is_empty());
+    assert!(breakers(&redrive).await.is_empty());
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
     assert_eq!(given_up(&redrive).await.len(), letters);
@@ -246,7 +246,7 @@ async fn letters_of_a_target_that_refused_us_are_left_to_people() {
     well.store(true, Ordering::Relaxed);
     enqueue_of_one_target(&redrive, &pipeline, 5).await;
     pass_until(&clock, "it is well again", async || ledger().await.done == 5).await;
-    assert!(redrive.store().list_breakers().await.expect("listed").is_empty());
+    assert!(breakers(&redrive).await.is_empty());
     assert_eq!(given_up(&redrive).await.len(), letters.len(), "nobody said that we are welcome again");
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
@@ -260,7 +260,7 @@ async fn time_in_a_pause_does_not_make_letters_of_jobs_that_wait() {
     let stop = CancellationToken::new();
     let working = tokio::spawn(redrive.worker(vec![pipeline.clone()]).run(Until::Stopped, stop.clone()));
     pass_until(&clock, "the target is held", async || {
-        redrive.store().list_breakers().await.expect("listed").first().is_some_and(|breaker| breaker.held > 40)
+        breakers(&redrive).await.first().is_some_and(|breaker| breaker.held > 40)
     })
     .await;
     let ada = Actor::new("ada", Via::Cli);
@@ -324,7 +324,7 @@ async fn jobs_stay_queued_if_they_are_waited_for_without_end_or_the_worker_is_st
         };
         let working = tokio::spawn(worker.run(Until::Drained, stop.clone()));
         pass_until(&clock, "the target is held", async || {
-            redrive.store().list_breakers().await.expect("listed").first().is_some_and(|breaker| breaker.held > 40)
+            breakers(&redrive).await.first().is_some_and(|breaker| breaker.held > 40)
         })
         .await;
         let until = clock.now() + Duration::from_secs(60 * minutes);
@@ -382,8 +382,7 @@ async fn a_held_pipeline_whose_jobs_all_wait_for_a_target_is_waited_for_in_vain(
     redrive.enqueue(&pipeline, (0..2).map(|n| json!({"n": n, "url": "https://sick/"}))).await.expect("accepted");
     let begun = clock.now();
     let opening = async {
-        eventually("the target is held", async || !redrive.store().list_breakers().await.expect("listed").is_empty())
-            .await;
+        eventually("the target is held", async || !breakers(&redrive).await.is_empty()).await;
         held.cancel();
         std::future::pending::<()>().await;
     };

@@ -14,7 +14,7 @@ use redrive_core::replays::AutoReplay;
 use redrive_store::contract::{CancelJobs, DeadFilter, FindLostLeases, JobFilter, ListDead, ListJobs};
 use tokio::task::JoinHandle;
 
-use self::in_memory::{as_time_passes, at_start, eventually, redrive};
+use self::in_memory::{as_time_passes, at_start, breakers, eventually, redrive};
 
 use crate::support::in_memory;
 
@@ -242,10 +242,8 @@ async fn a_held_target_waits_without_losing_attempts() {
     .concurrency(1);
     redrive.enqueue(&pipeline, (0..5).map(|n| json!({"n": n, "target": "solver"}))).await.expect("accepted");
     let draining = drain(&redrive, pipeline);
-    eventually("all are held", async || {
-        redrive.store().list_breakers().await.expect("listed").first().is_some_and(|breaker| breaker.held == 5)
-    })
-    .await;
+    eventually("all are held", async || breakers(&redrive).await.first().is_some_and(|breaker| breaker.held == 5))
+        .await;
     open.store(1, Ordering::SeqCst);
     eventually("the cool-down is over", async || {
         clock.advance(Duration::from_secs(31));

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::Redrive;
+use redrive::api::breakers::{HeldBreakers, HoldBreaker, ListBreakers};
+use redrive::api::{Caller, Deadline};
 use redrive::chance::SeededChance;
 use redrive::clock::TestClock;
 use redrive::replays::NewReplay;
+use redrive::{Error, Redrive};
 use redrive_core::actors::{Actor, Via};
+use redrive_core::breakers::BreakerView;
 use redrive_core::jobs::Input;
 use redrive_core::replays::{Pacing, ReplayMode, Wish};
 use redrive_core::time::Timestamp;
@@ -43,6 +46,20 @@ pub fn replay_of(filter: DeadFilter) -> NewReplay {
         edits: Input::new(),
         pins: Default::default(),
     }
+}
+
+/// Holds a target, as ada.
+pub async fn hold(redrive: &Redrive, target: &str, until: Option<Deadline>) -> Result<HeldBreakers, Error> {
+    let target = target.parse().expect("a target");
+    let request = HoldBreaker { target, pipeline: None, until, why: None, version: None };
+    redrive.ask(request, &Caller::local(Actor::new("ada", Via::Cli))).await
+}
+
+/// Lists the breakers that are not closed.
+pub async fn breakers(redrive: &Redrive) -> Vec<BreakerView> {
+    let caller = Caller::local(Actor::new("ada", Via::Cli));
+    let listed = redrive.ask_all(ListBreakers::default(), &caller).await.expect("listed");
+    listed.into_iter().map(|detail| detail.view).collect()
 }
 
 /// How often it is looked before something is said never to happen: a minute, or longer on a machine that is slow.

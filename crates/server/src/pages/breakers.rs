@@ -5,21 +5,19 @@ mod ask;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use redrive_core::breakers::{BreakerState, BreakerView};
+use redrive::api::breakers::{CloseBreaker, HoldBreaker, ProbeBreaker};
+use redrive_core::breakers::BreakerView;
 use redrive_core::tokens::Role;
-use serde_json::Value;
 
 pub use self::ask::ask;
-use super::acts::{asked, filled};
 use super::fields::{Done, Fields, once, own_path, with_said};
 use super::parts::{Button, about, button, flag, link, name, with_query};
 use super::problem::Problem;
 use super::visitor::Visitor;
 use crate::app::App;
-use crate::asked::Body;
 use crate::error::ApiError;
 use crate::look::foreign::cut;
-use crate::routes::breakers::turn;
+use crate::operations::run_form;
 
 /// What can be done about a target that is waited for.
 pub fn actions(visitor: &Visitor, view: &BreakerView) -> Markup {
@@ -88,29 +86,19 @@ pub fn commands_of(view: &BreakerView) -> Vec<(String, String)> {
 /// Turns a breaker.
 pub async fn turn(State(app): State<App>, visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
     once(&app, &visitor, &fields, async || {
-        let caller = visitor.caller.clone();
-        let names: &[&str] = match fields.one("verb") {
-            Some("hold") => &["target", "pipeline", "until", "why"],
-            _ => &["target", "pipeline"],
-        };
         if let Some(page) = ask::drifted(&app, &visitor, &fields).await? {
             return Ok(Done::Asks(page));
         }
-        let said = Body(asked(Value::Object(filled(&fields, names)))?);
         let (target, pipeline) = (fields.one("target").unwrap_or_default(), fields.one("pipeline").unwrap_or_default());
-        let was_shut = app.redrive().store().list_breakers().await?;
-        let was_shut = was_shut.iter().any(|view| {
-            view.target == target && view.pipeline.as_str() == pipeline && view.breaker.state != BreakerState::Closed
-        });
-        let state = State(app.clone());
-        let _turned = match fields.one("verb") {
-            Some("probe") => turn::probe(state, caller, said).await?,
-            Some("close") => turn::close(state, caller, said).await?,
-            Some("hold") => turn::hold(state, caller, said).await?,
+        let (caller, form) = (&visitor.caller, fields.kept());
+        let was_open = match fields.one("verb") {
+            Some("probe") => run_form::<ProbeBreaker>(&app, caller, form).await.map(|_| true)?,
+            Some("close") => run_form::<CloseBreaker>(&app, caller, form).await.map(|_| true)?,
+            Some("hold") => run_form::<HoldBreaker>(&app, caller, form).await.map(|held| held.opened.is_empty())?,
             _ => return Err(ApiError::invalid("verb", "expected probe, close or hold").into()),
         };
         let (back, verb) = (own_path(fields.one("back").unwrap_or("/")), fields.one("verb").unwrap_or_default());
-        let was = if was_shut { "open" } else { "closed" };
+        let was = if was_open { "open" } else { "closed" };
         Ok(Done::At(with_said(back, &[("said", verb), ("about", target), ("of", pipeline), ("was", was)])))
     })
     .await

@@ -2,7 +2,6 @@
 
 pub mod activity;
 pub mod alerts;
-pub mod breakers;
 pub mod causes;
 pub mod events;
 pub mod jobs;

@@ -12,7 +12,7 @@ use crate::error::Result;
 /// The breakers of targets that gave trouble.
 #[async_trait]
 pub trait BreakerStore {
-    /// The breakers that are not closed, and the targets of which jobs are held still.
+    /// Returns the breakers that are not closed, and the targets of which jobs are held still, by pipeline and target.
     async fn list_breakers(&self) -> Result<Vec<BreakerView>>;
 
     /// A page of a pipeline's breakers, by target: also of those that are closed, and of targets that were only spoken of.

@@ -2,29 +2,35 @@
 
 use std::io;
 
-use anyhow::Result;
+use redrive::Error;
+use redrive::api::breakers::{BreakerDetail, ListBreakers};
+use redrive_client::Desk;
 use redrive_core::breakers::{BreakerState, BreakerView, HeldBy};
+use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 
-use crate::args::BreakerListArgs;
-use crate::exit::Exit;
+use crate::handle::Handle;
 use crate::output::json;
 use crate::output::print::out;
 use crate::output::table;
 use crate::output::times::{ago, from_now};
-use crate::setting::Setting;
 
-pub async fn run(setting: &Setting, args: BreakerListArgs) -> Result<Exit> {
-    let redrive = setting.desk().await?;
-    let breakers = redrive.list_breakers(args.pipeline.as_ref()).await?;
-    if args.json {
-        breakers.iter().try_for_each(json::line)?;
-    } else if breakers.is_empty() {
-        out!("no target is waited for")?;
+/// Prints breakers, as JSON or as a table.
+pub fn run(details: Vec<BreakerDetail>, json: bool, now: Timestamp) -> io::Result<()> {
+    let views: Vec<_> = details.into_iter().map(|detail| detail.view).collect();
+    if json {
+        views.iter().try_for_each(json::line)
+    } else if views.is_empty() {
+        out!("no target is waited for")
     } else {
-        print(&breakers, redrive.now())?;
+        print(&views, now)
     }
-    Ok(Exit::Ok)
+}
+
+/// Lists breakers for a command that shows them beside other things.
+pub async fn list(desk: &Desk, pipeline: Option<PipelineName>) -> Result<Vec<BreakerView>, Error> {
+    let details = Handle::from(desk).ask_all(ListBreakers { pipeline, ..ListBreakers::default() }).await?;
+    Ok(details.into_iter().map(|detail| detail.view).collect())
 }
 
 /// Prints breakers, those that are not closed and those of which tasks still wait.

@@ -8,6 +8,7 @@ use redrive_client::Desk;
 use redrive_core::ids::{JobId, ReplayId};
 use redrive_core::replays::{HANDFUL, LetterState};
 
+use super::super::breaker;
 use crate::output::foreign::cut;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::progress::Counter;
@@ -46,7 +47,7 @@ impl Letters {
         if self.told_why || replay.progress.running == 0 {
             return Ok(());
         }
-        let mut breakers = redrive.list_breakers(None).await?;
+        let mut breakers = breaker::list(redrive, None).await?;
         breakers.retain(|breaker| breaker.held > 0 && replay.pipelines.contains(&breaker.pipeline));
         for breaker in &breakers {
             let (target, until) = (cut(&breaker.target, 60), breaker.breaker.open_until);

@@ -14,7 +14,7 @@ use redrive_core::breakers::{BreakerState, BreakerView};
 use redrive_core::ids::PipelineName;
 use redrive_core::retrying::RetryingView;
 
-use super::super::{feed, signals, waiting};
+use super::super::{breaker, feed, signals, waiting};
 use crate::output::progress::Progress;
 
 /// How often the progress is read if nothing happens in this process.
@@ -144,7 +144,8 @@ impl Run<'_> {
                 }
                 shown_at = Instant::now();
                 let read = async {
-                    let (ledger, held) = (redrive.ledger(name).await?, redrive.list_breakers(Some(name)).await?);
+                    let (ledger, held) =
+                        (redrive.ledger(name).await?, breaker::list(redrive, Some(name.clone())).await?);
                     waits.read(redrive, name, &held).await?;
                     Ok::<_, redrive::Error>((ledger, held))
                 };

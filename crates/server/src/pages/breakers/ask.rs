@@ -3,9 +3,11 @@
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use redrive::api::breakers::ListBreakers;
 use redrive::breakers::LetGo;
 use redrive::config::Explained;
 use redrive_core::breakers::BreakerView;
+use redrive_core::ids::PipelineName;
 
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Fields, own_path};
@@ -39,12 +41,10 @@ pub async fn drifted(app: &App, visitor: &Visitor, fields: &Fields) -> Result<Op
 /// The breaker that is meant, if it is not closed.
 async fn held(app: &App, visitor: &Visitor, fields: &Fields) -> Result<Option<BreakerView>, Problem> {
     let (target, pipeline) = (fields.one("target").unwrap_or_default(), fields.one("pipeline").unwrap_or_default());
-    let held = app.redrive().store().list_breakers().await?;
-    let held = held.into_iter().find(|view| view.target == target && view.pipeline.as_str() == pipeline);
-    if let Some(view) = &held {
-        visitor.caller.check(&view.pipeline)?;
-    }
-    Ok(held)
+    let Ok(name) = pipeline.parse::<PipelineName>() else { return Ok(None) };
+    let request = ListBreakers { pipeline: Some(name), ..ListBreakers::default() };
+    let held = app.redrive().ask_all(request, &visitor.caller.to_api()).await?;
+    Ok(held.into_iter().map(|detail| detail.view).find(|view| view.target == target))
 }
 
 fn tasks_of(n: u64) -> String {

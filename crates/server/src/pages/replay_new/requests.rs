@@ -1,6 +1,7 @@
 //! What requests a replay would send: to whom, how fast, and whether they are let through.
 
 use maud::{Markup, html};
+use redrive::api::breakers::ListBreakers;
 use redrive::config::units::written_rate;
 use redrive_core::breakers::BreakerState;
 
@@ -41,7 +42,8 @@ impl Requests {
         let mut found = redrive.targets_of(&selection, TARGETS + 1).await?;
         let more = found.len() > TARGETS as usize;
         found.truncate(TARGETS as usize);
-        let breakers = redrive.list_breakers(None).await?;
+        let breakers = redrive.ask_all(ListBreakers::default(), &visitor.caller.to_api()).await?;
+        let breakers: Vec<_> = breakers.into_iter().map(|detail| detail.view).collect();
         let state = |target: &str| {
             let own = breakers.iter().filter(|known| known.target == target);
             let own = own.filter(|known| plan.pipelines.contains_key(&known.pipeline));
