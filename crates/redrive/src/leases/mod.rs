@@ -7,9 +7,9 @@
 //! blamed for that; but a worker whose process is [said to have died](RemoteWorker::died) leaves suspects, which run alone next.
 
 mod alone;
+mod claims;
 mod late;
 mod settling;
-mod turns;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +28,6 @@ use redrive_store::contract::{AskOutlook, Beat, Lane, LeaseJobs, LeasedJobs, Not
 use serde_json::Value;
 
 use self::settling::Settling;
-pub(crate) use self::turns::Turns;
 use crate::config::Setting;
 use crate::engine::Redrive;
 use crate::error::Error;

@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/011_on_call.sql"),
     include_str!("schema/012_counted.sql"),
     include_str!("schema/013_results.sql"),
+    include_str!("schema/015_claims.sql"),
 ];
 
 /// The version that brought causes: letters of older stores are recognised once.
