@@ -178,7 +178,7 @@ impl RemoteWorker {
         let (now, listed) = (self.redrive.now(), outlook.listed.as_ref());
         let heard = listed.is_some_and(|listed| now.since(listed.seen_at) < HEARD_AGAIN_AFTER);
         let (known, own) =
-            (listed.map(|listed| listed.runs.as_slice()).unwrap_or_default(), pipelines.iter().map(runs_of));
+            (listed.map(|listed| listed.runs.as_slice()).unwrap_or_default(), pipelines.iter().map(Pipeline::runs));
         if heard && own.clone().all(|own| known.contains(&own)) {
             return Ok(outlook);
         }
@@ -349,7 +349,7 @@ impl RemoteWorker {
     }
 
     async fn beat(&self, pipelines: &[Pipeline], leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
-        self.beat_with(pipelines.iter().map(runs_of).collect(), leases, until).await
+        self.beat_with(pipelines.iter().map(Pipeline::runs).collect(), leases, until).await
     }
 
     async fn beat_with(&self, runs: Vec<Runs>, leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
@@ -365,8 +365,4 @@ impl RemoteWorker {
         };
         Ok(self.redrive.store.beat(beat).await?)
     }
-}
-
-fn runs_of(pipeline: &Pipeline) -> Runs {
-    Runs { pipeline: pipeline.name.clone(), definition: pipeline.definition().cloned() }
 }
