@@ -66,6 +66,14 @@ fn a_rotated_file_of_results_goes_on_as_a_new_one() {
 }
 
 #[test]
+fn a_folder_that_is_named_for_results_is_refused_by_its_path() {
+    let sandbox = sandbox();
+    let folder = sandbox.path("").canonicalize().expect("there").display().to_string();
+    let refused = sandbox.redrive("run tasks.jsonl --out . -- true").expect(1).complains("--out FILE");
+    refused.complains(folder.trim_end_matches('/'));
+}
+
+#[test]
 fn a_file_of_results_that_is_removed_is_made_again() {
     let sandbox = sandbox();
     let file = sandbox.path("results/out.jsonl");
