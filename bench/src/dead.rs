@@ -95,6 +95,7 @@ fn letter((n, letters): (u64, u64), now: Timestamp) -> Result<DeadLetter> {
         payload_address: None,
         payload_place: None,
         payload_missing: false,
+        payload_unreadable: None,
         payload_cut: false,
         failures: Some(vec![failure]),
     })

@@ -1,6 +1,6 @@
-// A worker that leases jobs from `redrive serve`, in 50 lines and without packages (Node 20 or newer):
+// A worker that leases jobs from `redrive serve`, in 70 lines and without packages (Node 20 or newer):
 // REDRIVE_SERVER=http://127.0.0.1:7171 node worker.mjs shop, with REDRIVE_TOKEN=... once the store has a token
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 
 const server = (process.env.REDRIVE_SERVER ?? 'http://127.0.0.1:7171') + '/api/v1';
@@ -14,15 +14,32 @@ const handle = async (job) => ({ title: job.input.title.toUpperCase() });
 function token() {
   const { hostname, port } = new URL(server);
   const file = `${process.env.XDG_STATE_HOME || homedir() + '/.local/state'}/redrive/servers/${port}`;
-  if (process.env.REDRIVE_TOKEN || !['127.0.0.1', 'localhost', '[::1]'].includes(hostname)) return process.env.REDRIVE_TOKEN ?? '';
-  try { return readFileSync(file, 'utf8').trim(); } catch { return ''; }
+  const here = ['127.0.0.1', 'localhost', '[::1]'].includes(hostname) && existsSync(file);
+  if (process.env.REDRIVE_TOKEN || !here) return process.env.REDRIVE_TOKEN ?? '';
+  checkOwner(Number(port));
+  return readFileSync(file, 'utf8').trim();
+}
+
+// Another user may listen where a server was that was killed. Linux says who listens.
+function checkOwner(port) {
+  const tables = ['/proc/net/tcp', '/proc/net/tcp6'].filter(existsSync);
+  const lines = tables.flatMap((file) => readFileSync(file, 'utf8').split('\n').map((line) => line.trim().split(/\s+/)));
+  const end = ':' + port.toString(16).toUpperCase().padStart(4, '0');
+  const users = lines.filter((line) => line[3] === '0A' && line[1].endsWith(end)).map((line) => Number(line[7]));
+  if (users.some((user) => user !== 0 && user !== process.geteuid())) {
+    console.error(`port ${port} belongs to another user`);
+    process.exit(1);
+  }
+  if (tables.length > 0 && users.length === 0) throw new Error('nobody listens');
 }
 
 async function ask(path, body) {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token()}` };
+  const send = async () => {
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token()}` };
+    return fetch(server + path, { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(30_000) });
+  };
   for (;;) {
-    const request = { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(30_000) };
-    const answer = await fetch(server + path, request).catch(() => null);
+    const answer = await send().catch(() => null);
     // The server is away: leases are still ours until they run out.
     const wait = answer ? Number(answer.headers.get('retry-after') ?? 1) : 1;
     const text = await answer?.text().catch(() => null);

@@ -1,4 +1,4 @@
-"""A worker that leases jobs from `redrive serve`, in 45 lines and without packages:
+"""A worker that leases jobs from `redrive serve`, in 60 lines and without packages:
 REDRIVE_SERVER=http://127.0.0.1:7171 python3 worker.py shop, with REDRIVE_TOKEN=... once the store has a token"""
 import http.client, json, os, sys, threading, time, urllib.error, urllib.parse, urllib.request
 
@@ -11,12 +11,25 @@ def token():  # REDRIVE_TOKEN, or what a server of this machine left for its use
     server, state = urllib.parse.urlsplit(SERVER), os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     file = f"{state}/redrive/servers/{server.port}"
     here = server.hostname in ("127.0.0.1", "localhost", "::1") and os.path.exists(file)
-    return os.environ.get("REDRIVE_TOKEN") or (open(file).read().strip() if here else "")
+    if os.environ.get("REDRIVE_TOKEN") or not here:
+        return os.environ.get("REDRIVE_TOKEN", "")
+    check_owner(server.port)
+    return open(file).read().strip()
+
+def check_owner(port):  # Another user may listen where a server was that was killed. Linux says who listens.
+    tables = [file for file in ("/proc/net/tcp", "/proc/net/tcp6") if os.path.exists(file)]
+    lines = [line.split() for file in tables for line in open(file)]
+    users = {int(line[7]) for line in lines if line[3] == "0A" and line[1].endswith(f":{port:04X}")}
+    if users - {0, os.geteuid()}:
+        print(f"port {port} belongs to another user", file=sys.stderr, flush=True)
+        os._exit(1)  # Whichever thread asks.
+    if tables and not users:
+        raise ConnectionRefusedError  # The server is away.
 
 def ask(path, body):
-    headers = {"content-type": "application/json", "authorization": "Bearer " + token()}
     while True:
         try:
+            headers = {"content-type": "application/json", "authorization": "Bearer " + token()}
             request = urllib.request.Request(SERVER + path, json.dumps(body).encode(), headers)
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)

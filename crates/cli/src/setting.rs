@@ -161,8 +161,10 @@ fn server(global: &Global) -> Result<Option<Server>> {
         _ => {}
     }
     let address: ServerAddress = address.parse().map_err(|error: AddressError| usage(error.to_string()))?;
-    let token = token(global.token_file.as_deref())?.or_else(|| token_here(&address, global));
-    let mut access = Access::new(address, token.as_deref()).map_err(refused)?;
+    let named = token(global.token_file.as_deref())?;
+    let found = if named.is_none() { token_here(&address, global) } else { None };
+    let mut access = Access::new(address, named.as_deref().or(found.as_deref())).map_err(refused)?;
+    access.own_server_only = found.is_some();
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     if let Some(path) = variable(AUTHORITIES) {
         access.authorities =

@@ -8,6 +8,7 @@ use redrive_core::failures::with_sources;
 use reqwest::header::HeaderValue;
 
 use crate::address::{AddressError, LOOPBACK, ServerAddress};
+use crate::owner::OwnServer;
 
 /// How long it may take to reach a server.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -25,6 +26,8 @@ pub struct Access {
     pub authorities: Authorities,
     /// The proxy through which it is reached, if one was named for that: those of the environment are for other things.
     pub proxy: Option<String>,
+    /// Whether only a server of this user or of root is asked, because the token is what was found in its token file.
+    pub own_server_only: bool,
 }
 
 /// Why nobody can be let in.
@@ -51,7 +54,7 @@ impl Access {
             return Err(AddressError::InPlainText(address).into());
         }
         let token = token.map(bearer).transpose()?;
-        Ok(Self { address, token, authorities: Authorities::default(), proxy: None })
+        Ok(Self { address, token, authorities: Authorities::default(), proxy: None, own_server_only: false })
     }
 
     /// What is sent to be let in.
@@ -75,6 +78,9 @@ impl Access {
             builder = builder.resolve_to_addrs(&name, &LOOPBACK.map(|ip| SocketAddr::new(ip, port)));
         } else if let Some(proxy) = self.proxy.as_ref().filter(|_| !self.address.is_loopback()) {
             builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(|_| AccessError::NoProxy)?);
+        }
+        if self.own_server_only {
+            builder = builder.connector_layer(OwnServer);
         }
         builder.build().map_err(|error| AccessError::NoClient(with_sources(&error)))
     }

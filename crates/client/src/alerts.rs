@@ -42,8 +42,8 @@ impl Desk {
             let state = state.map(AlertStanding::as_str);
             let limit = left(u32::MAX, alerts.len());
             let asked = fields(json!({ "all": all, "state": state, "limit": limit, "cursor": cursor }));
-            let Piece { list, next } = server.get(&["alerts"]).query(asked).read().await?;
-            alerts.extend(list.alerts.iter().cloned());
+            let Piece { mut list, next } = server.get(&["alerts"]).query(asked).read().await?;
+            alerts.append(&mut list.alerts);
             cursor = next;
             if cursor.is_none() {
                 return Ok(AlertList { alerts, ..list });

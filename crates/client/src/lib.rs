@@ -3,6 +3,7 @@
 //!
 //! - [`desk`]: [`Desk`], the handle
 //! - [`address`]: where a server is, and what may be sent there; [`access`]: by what one is let in
+//! - `owner`: whose the server is that is sent what is in a token file
 //! - [`server`]: asking a server, waiting for it, understanding its answers; `ask`: one request; `told`: what it says of mistakes
 //! - [`status`]: where everything stands, and hearing of changes; `page`: lists that come in pieces
 //! - [`worker`]: working here on jobs that a server has
@@ -22,6 +23,7 @@ pub mod desk;
 mod died;
 mod import;
 mod jobs;
+mod owner;
 mod page;
 mod payloads;
 mod pipelines;

@@ -1,4 +1,4 @@
-//! Pipelines: where they stand, what they are, pausing and resuming them. A server knows them by its own configuration.
+//! Pipelines: where they stand, what they are, pausing, resuming and forgetting them. A server knows them by its own configuration.
 
 use std::collections::BTreeMap;
 
@@ -63,6 +63,19 @@ impl Desk {
         match self {
             Self::Here(redrive) => redrive.resume_pipeline(name, by).await,
             Self::There(server) => server.post(&["pipelines", name.as_str(), "resume"]).read().await,
+        }
+    }
+
+    /// See [`redrive::Redrive::forget_pipeline`].
+    pub async fn forget_pipeline(
+        &self,
+        setting: &Setting,
+        name: &PipelineName,
+        by: &Actor,
+    ) -> Result<PipelineView, Error> {
+        match self {
+            Self::Here(redrive) => redrive.forget_pipeline(setting, name, by).await,
+            Self::There(server) => server.post(&["pipelines", name.as_str(), "forget"]).read().await,
         }
     }
 

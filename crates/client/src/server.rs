@@ -21,6 +21,7 @@ use url::Url;
 use crate::access::{Access, AccessError};
 use crate::address::ServerAddress;
 use crate::ask::{Ask, LONG};
+use crate::owner::NotOwn;
 use crate::told::{Mistake, Told};
 
 /// The header in which a server says which version it is.
@@ -146,8 +147,12 @@ impl Server {
         let answer = match ask.send(&self.0.http).await {
             Ok(answer) => answer,
             Err(error) => {
+                let place = &self.0.place;
+                if let Some(why) = NotOwn::find(&error) {
+                    return Ok(Err(self.said("not_own", format!("{place}: {why}"))));
+                }
                 return match complaint(&error) {
-                    Some(why) => Ok(Err(self.said("tls", format!("{}: {why}", self.0.place)))),
+                    Some(why) => Ok(Err(self.said("tls", format!("{place}: {why}")))),
                     None => Err(self.unreached(&error)),
                 };
             }

@@ -150,7 +150,6 @@ macro_rules! plain_name {
                 Self::try_from(text.to_owned())
             }
         }
-
     };
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actors::Actor;
 use crate::alerts::Share;
+use crate::ledger::Ledger;
 use crate::time::Timestamp;
 
 /// The share of tasks that died from which on a pipeline is said to fail, and how many there must be at least.
@@ -64,6 +65,57 @@ pub fn paused(known: Option<&Pause>, by: &Actor, wish: PauseWish, now: Timestamp
     let since = known.map_or(now, |known| known.since);
     let why = wish.why.or_else(|| known.and_then(|known| known.why.clone()));
     Pause { by: by.clone(), why, since, until: wish.until }
+}
+
+/// What a pipeline has that keeps it from being forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contents {
+    /// Jobs that wait.
+    pub queued: i64,
+    /// Jobs in the hands of workers.
+    pub running: i64,
+    /// Dead letters.
+    pub dead: i64,
+    /// Results that the store keeps.
+    pub results: i64,
+    /// Targets on hold.
+    pub held: i64,
+    /// Whether it is paused.
+    pub paused: bool,
+}
+
+impl Contents {
+    /// Adds up what a ledger has and a change to it.
+    pub const fn new(ledger: &Ledger, change: &Ledger, held: i64, paused: bool) -> Self {
+        Self {
+            queued: ledger.queued + change.queued,
+            running: ledger.leased + change.leased,
+            dead: ledger.dead + change.dead,
+            results: ledger.results.kept + change.results.kept,
+            held,
+            paused,
+        }
+    }
+
+    /// Returns true if the pipeline may be forgotten.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            (self.queued, "queued"),
+            (self.running, "running"),
+            (self.dead, "dead"),
+            (self.results, "kept results"),
+            (self.held, "targets on hold"),
+        ];
+        let counted = counts.iter().filter(|(count, _)| *count != 0).map(|(count, what)| format!("{count} {what}"));
+        let paused = self.paused.then(|| "a pause".to_owned());
+        f.write_str(&counted.chain(paused).collect::<Vec<_>>().join(", "))
+    }
 }
 
 /// Where a pipeline stands, in a word.

@@ -18,6 +18,9 @@ use crate::error::Error;
 /// How long an answer is kept.
 pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
+/// The most that is kept of the answers to one caller, in bytes: of more the oldest are dropped, and their keys stay.
+pub const ANSWERS_BYTES_MAX: u64 = 64 << 20;
+
 /// Answers that are forgotten in one transaction.
 const PIECE: u32 = 500;
 
@@ -49,13 +52,28 @@ pub struct Request {
 }
 
 impl Request {
-    /// Runs the request, and holds it meanwhile.
-    pub async fn run<T>(self, work: impl Future<Output = T>) -> T {
+    /// Runs the request, holds it meanwhile, and keeps its answer. Without an answer to keep, the request may run again at once.
+    pub async fn run<T, E: From<Error>>(
+        self,
+        work: impl Future<Output = Result<(T, Option<KeptAnswer>), E>>,
+    ) -> Result<T, E> {
         let (redrive, held) = (self.redrive.clone(), self.held.clone());
-        tokio::select! {
-            done = REQUEST.scope(self, work) => done,
-            never = redrive.keep_holding(held) => match never {},
+        let answering = async {
+            let (value, answer) = REQUEST.scope(self, work).await?;
+            match answer {
+                Some(answer) => redrive.keep_answer(&held, answer).await?,
+                None => redrive.let_go_of_request(&held).await,
+            }
+            Ok(value)
+        };
+        let done = tokio::select! {
+            done = answering => done,
+            never = redrive.keep_holding(&held) => match never {},
+        };
+        if done.is_err() {
+            redrive.let_go_of_request(&held).await;
         }
+        done
     }
 }
 
@@ -65,6 +83,11 @@ pub(crate) fn first_begun_at() -> Option<(Timestamp, bool)> {
 }
 
 impl Redrive {
+    /// Returns the time at which the current request came first: what it says of times means the same when it comes again.
+    pub fn asked_at(&self) -> Timestamp {
+        first_begun_at().map_or_else(|| self.now(), |(begun_at, _)| begun_at)
+    }
+
     /// Returns the time and the random bits of a new id.
     pub(crate) fn new_id(&self) -> (Timestamp, u128) {
         let of_request = |request: &Request| {
@@ -97,10 +120,8 @@ impl Redrive {
         }
     }
 
-    /// Lets go of a request that ended without a response to keep: it may run again at once.
-    pub async fn let_go_of_request(&self, who: &str, key: &str, request: &str) {
-        let (who, key, request) = (who.to_owned(), key.to_owned(), request.to_owned());
-        self.hold_request(HoldRequest { who, key, request, until: Timestamp::from_millis(0) }).await;
+    async fn let_go_of_request(&self, held: &HoldRequest) {
+        self.hold_request(HoldRequest { until: Timestamp::from_millis(0), ..held.clone() }).await;
     }
 
     async fn hold_request(&self, held: HoldRequest) {
@@ -109,7 +130,7 @@ impl Redrive {
         }
     }
 
-    async fn keep_holding(&self, held: HoldRequest) -> Infallible {
+    async fn keep_holding(&self, held: &HoldRequest) -> Infallible {
         loop {
             tokio::time::sleep(REQUEST_HELD / 3).await;
             let until = self.now() + REQUEST_HELD;
@@ -117,16 +138,15 @@ impl Redrive {
         }
     }
 
-    /// Keeps the answer to a request that was begun.
-    pub async fn keep_answer(&self, who: &str, key: &str, answer: KeptAnswer) -> Result<(), Error> {
+    async fn keep_answer(&self, held: &HoldRequest, answer: KeptAnswer) -> Result<(), Error> {
         self.forget_answers().await?;
-        let now = self.now();
-        let request = answer.request.clone();
-        let kept = self.store.keep_answer(KeepAnswer { who: who.to_owned(), key: key.to_owned(), answer, now }).await;
-        if kept.is_err() {
-            self.let_go_of_request(who, key, &request).await;
-        }
-        Ok(kept?)
+        let HoldRequest { who, key, .. } = held.clone();
+        Ok(self.store.keep_answer(KeepAnswer { who, key, answer, now: self.now() }).await?)
+    }
+
+    /// Drops a piece of the answers that are too long together; says whether there is more.
+    pub(crate) async fn shorten_answers(&self) -> Result<bool, Error> {
+        Ok(self.store.shorten_answers(ANSWERS_BYTES_MAX, PIECE).await?)
     }
 
     /// Forgets a piece of what is too old; says whether there is more.

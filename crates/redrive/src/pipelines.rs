@@ -7,10 +7,10 @@ use redrive_core::counts::Event;
 use redrive_core::holds::Hold;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
-use redrive_core::pipelines::{Pause, PauseWish, paused};
+use redrive_core::pipelines::{Contents, Pause, PauseWish, paused};
 use redrive_core::seen::Version;
 use redrive_core::time::Timestamp;
-use redrive_store::contract::{EventTotal, SetPause};
+use redrive_store::contract::{EventTotal, ForgetPipeline, SetPause};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Setting;
@@ -43,6 +43,25 @@ pub enum PipelineError {
         /// By whom, why and since when.
         pause: Pause,
     },
+    /// It is defined, and would be there again at once.
+    #[error("pipeline {0} is defined in redrive.toml: remove it there first")]
+    Defined(PipelineName),
+    /// Workers work on it.
+    #[error("pipeline {name} is worked on ({workers} workers): stop them first")]
+    WorkedOn {
+        /// The pipeline.
+        name: PipelineName,
+        /// How many they are.
+        workers: usize,
+    },
+    /// There is something of it yet.
+    #[error("pipeline {name} is not empty: it has {contents}")]
+    NotEmpty {
+        /// The pipeline.
+        name: PipelineName,
+        /// What it has.
+        contents: Contents,
+    },
     /// It is to be paused until a time that is over.
     #[error("{0}, until when the pipeline is to be paused, is over")]
     Over(Timestamp),
@@ -65,6 +84,7 @@ impl PipelineError {
         match self {
             Self::Unknown { .. } => ErrorKind::Missing,
             Self::NotPaused(_) | Self::Paused { .. } | Self::SeenOtherwise { .. } => ErrorKind::Refused,
+            Self::Defined(_) | Self::WorkedOn { .. } | Self::NotEmpty { .. } => ErrorKind::Refused,
             Self::ChangedMeanwhile(_) => ErrorKind::Failed,
             Self::Over(_) => ErrorKind::Invalid,
         }
@@ -201,6 +221,28 @@ impl Redrive {
         was.ok_or_else(|| not_paused().into())
     }
 
+    /// Forgets a pipeline that has nothing and that nobody works on: it is in no list until something of it is accepted or counted again.
+    pub async fn forget_pipeline(
+        &self,
+        setting: &Setting,
+        name: &PipelineName,
+        by: &Actor,
+    ) -> Result<PipelineView, Error> {
+        let view = self.find_pipeline(setting, name).await?;
+        if view.configured {
+            return Err(PipelineError::Defined(name.clone()).into());
+        }
+        if view.workers > 0 {
+            return Err(PipelineError::WorkedOn { name: name.clone(), workers: view.workers }.into());
+        }
+        let params = ForgetPipeline { pipeline: name.clone(), by: by.clone(), now: self.now() };
+        let contents = self.store.forget_pipeline(params).await?;
+        match contents.is_empty() {
+            true => Ok(view),
+            false => Err(PipelineError::NotEmpty { name: name.clone(), contents }.into()),
+        }
+    }
+
     /// Refuses to begin what a pause would not let happen.
     pub async fn check_not_paused<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> Result<(), Error> {
         let pauses: BTreeMap<PipelineName, Pause> = self.store.pauses().await?;
@@ -224,6 +266,9 @@ impl Redrive {
                 return Err(PipelineError::SeenOtherwise { name: name.clone(), pause: was }.into());
             }
             let next = decide(was.as_ref(), now)?;
+            if next == was {
+                return Ok((was, next));
+            }
             let params = SetPause { pipeline: name.clone(), was: was.clone(), next: next.clone(), by: by.clone(), now };
             if self.store.set_pause(params).await? {
                 return Ok((was, next));

@@ -66,18 +66,28 @@ impl Redrive {
             Ok(token) => token.clone(),
             Err(why) => return Ok(Err(why)),
         };
-        let secret = new_secret("rds_")?;
-        let (session, ends_at) = (TokenHash::of(&secret), now + SESSION_HOLDS);
-        let params = OpenSession { session, token: hash, ends_at, most: SESSIONS_MAX, now };
+        let secret = self.open_session(hash).await?;
+        Ok(Ok(SignedIn { token, secret }))
+    }
+
+    /// Opens a session of a token, which may be that of a token file. Returns its secret.
+    pub async fn open_session(&self, token: TokenHash) -> Result<String, Error> {
+        let (secret, now) = (new_secret("rds_")?, self.now());
+        let session = TokenHash::of(&secret);
+        let params = OpenSession { session, token, ends_at: now + SESSION_HOLDS, most: SESSIONS_MAX, now };
         self.store.open_session(params).await?;
         self.store.forget_sessions(now, PIECE).await?;
-        Ok(Ok(SignedIn { token, secret }))
+        Ok(secret)
+    }
+
+    /// The token of a session, unless that is over. Whether the token is still good is not looked at.
+    pub async fn session_token(&self, secret: &str) -> Result<Option<TokenHash>, Error> {
+        Ok(self.store.find_session(TokenHash::of(secret), self.now()).await?)
     }
 
     /// Who a session belongs to, among the tokens that are known: nobody if it is over, or its token is no longer good.
     pub async fn find_session(&self, secret: &str, known: &[KnownToken]) -> Result<Option<Token>, Error> {
-        let now = self.now();
-        let token = self.store.find_session(TokenHash::of(secret), now).await?;
+        let (token, now) = (self.session_token(secret).await?, self.now());
         Ok(token.and_then(|hash| admit(known, hash, now).ok().cloned()))
     }
 

@@ -65,7 +65,7 @@ pub struct WorkerStatus {
 impl Redrive {
     /// Where everything stands.
     pub async fn status(&self) -> Result<Status, Error> {
-        let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None, within: Vec::new() };
+        let open = ListReplays::open(REPLAYS_MAX);
         let (sinks, now) = (self.store.list_sinks().await?, self.now());
         let breakers = self.store.list_breakers().await?;
         let seen = |worker: WorkerView| WorkerStatus { process: worker.presence(now), worker };

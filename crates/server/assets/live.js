@@ -252,7 +252,7 @@ async function refresh() {
 
 function open() {
   if (!dot || document.hidden || stream || signedOut) return;
-  stream = new EventSource("/events");
+  stream = new EventSource(new URL("../events", import.meta.url));
   const alive = () => { heard = Date.now(); if (!pending && !brokenSince) show("live", "live"); };
   stream.addEventListener("alive", alive);
   stream.addEventListener("open", alive);

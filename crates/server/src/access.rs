@@ -87,6 +87,11 @@ impl Caller {
         names.into_iter().all(|name| self.covers(name))
     }
 
+    /// Whether one of these pipelines is, or all are.
+    pub fn covers_any<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> bool {
+        self.covers_all() || names.into_iter().any(|name| self.covers(name))
+    }
+
     /// Refuses a pipeline that is not theirs.
     pub fn check(&self, name: &PipelineName) -> Result<(), ApiError> {
         match self.covers(name) {
@@ -182,24 +187,29 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
         Ok(caller) => return ApiError::needs_role(role, caller.role()).into_response(),
         Err(error) => return error.into_response(),
     };
-    if let Some(place) = request.extensions().get::<Place>() {
-        place.note_known();
-    }
-    let held = Held::default();
-    match app.enter(caller.name()) {
-        Ok(place) => held.keep(place),
+    let _held = match admit(&app, &caller, &mut request) {
+        Ok(held) => held,
         Err(error) => return error.into_response(),
-    }
+    };
     if let Some(token) = &caller.token {
         app.note_used(&token.name);
     }
     let who = Who(caller.name().to_owned());
     request.extensions_mut().insert(caller);
-    request.extensions_mut().insert(held.clone());
     let mut response = next.run(request).await;
-    drop(held);
     response.extensions_mut().insert(who);
     response
+}
+
+/// Takes a place among the requests of a caller. The request holds it until it is answered, or until its stream ends.
+pub fn admit(app: &App, caller: &Caller, request: &mut Request) -> Result<Held, ApiError> {
+    if let Some(place) = request.extensions().get::<Place>() {
+        place.note_known();
+    }
+    let held = Held::default();
+    held.keep(app.enter(caller.name())?);
+    request.extensions_mut().insert(held.clone());
+    Ok(held)
 }
 
 async fn identify(app: &App, headers: &HeaderMap) -> Result<Caller, ApiError> {
@@ -244,8 +254,7 @@ pub async fn identify_visitor(app: &App, secret: Option<&str>) -> Result<Option<
     let known = app.tokens().await?;
     let Some(secret) = secret else { return Ok(None) };
     if known.is_empty() {
-        let is_known = app.local().is_some_and(|local| local.knows(secret, app.redrive().now()));
-        return Ok(is_known.then_some(Caller { token: None, via }));
+        return Ok(is_local_session(app, secret).await?.then_some(Caller { token: None, via }));
     }
     let mut token = app.redrive().find_session(secret, &known).await?;
     if token.is_none() {
@@ -256,4 +265,10 @@ pub async fn identify_visitor(app: &App, secret: Option<&str>) -> Result<Option<
         app.note_used(&token.name);
     }
     Ok(token.map(|token| Caller { token: Some(token), via }))
+}
+
+/// Whether a session was opened by the token file.
+pub async fn is_local_session(app: &App, secret: &str) -> Result<bool, ApiError> {
+    let Some(local) = app.local() else { return Ok(false) };
+    Ok(app.redrive().session_token(secret).await? == Some(local.token()))
 }

@@ -65,6 +65,8 @@ pub struct Options {
     pub public_hosts: Vec<String>,
     /// Those of them that browsers reach by `https`: cookies are sent to them no other way.
     pub secure_hosts: Vec<String>,
+    /// The paths below which the server is reached by some of its hosts, without a slash at their end.
+    pub prefixes: Vec<(String, String)>,
     /// Where the proxies are through which alone it is reached from other machines, if it is.
     pub proxies: Option<Egress>,
     /// Its certificate and key, if it speaks TLS itself.
@@ -98,12 +100,22 @@ pub struct Patience {
     pub letters: Duration,
     /// For jobs that are looked through.
     pub jobs: Duration,
+    /// For the first bytes of a payload to come out of the vault.
+    pub vault: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         let secs = Duration::from_secs;
-        Self { head: secs(15), body: secs(60), more: secs(30), taken: secs(30), letters: secs(1), jobs: secs(10) }
+        Self {
+            head: secs(15),
+            body: secs(60),
+            more: secs(30),
+            taken: secs(30),
+            letters: secs(1),
+            jobs: secs(10),
+            vault: secs(10),
+        }
     }
 }
 
@@ -114,6 +126,7 @@ impl Options {
             listen,
             public_hosts: Vec::new(),
             secure_hosts: Vec::new(),
+            prefixes: Vec::new(),
             proxies: None,
             tls: None,
             token_file: None,
@@ -385,6 +398,11 @@ impl App {
         let refused = new.first().filter(|_| wanted > most).map(|name| ApiError::too_many_pipelines(name, most));
         *lock(&self.0.existing) = existing;
         refused.map_or(Ok(()), Err)
+    }
+
+    /// Counts a pipeline as a new one if it comes again.
+    pub fn forget_existing(&self, name: &PipelineName) {
+        lock(&self.0.existing).remove(name);
     }
 
     /// A place among the requests of somebody that may be under way at once.

@@ -27,6 +27,9 @@ const SOON: Duration = Duration::from_secs(1);
 /// When to come again if a person has to make room first.
 const LATER: Duration = Duration::from_secs(60);
 
+/// When to come again if the vault is away.
+const VAULT_AFTER: Duration = Duration::from_secs(5);
+
 /// Why a request was not done.
 #[derive(Clone, Debug)]
 pub struct ApiError {
@@ -136,7 +139,7 @@ impl ApiError {
     /// A new pipeline would be one too many.
     pub fn too_many_pipelines(name: &PipelineName, most: usize) -> Self {
         let why = format!(
-            "pipeline {name} is new, and {most} have come into being over the network: define it in redrive.toml, or raise --max-pipelines"
+            "pipeline {name} is new, and {most} have come into being over the network: define it in redrive.toml, forget empty ones (`redrive pipeline forget`), or raise --max-pipelines"
         );
         let refused = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_pipelines", why).at("pipeline");
         Self { retry_after: Some(LATER), ..refused }
@@ -277,7 +280,7 @@ impl From<Error> for ApiError {
             Error::Store(error) => return error.into(),
             Error::Vault(vault) => match *vault {
                 VaultError::Store(error) => return error.into(),
-                vault => Error::Vault(Box::new(vault)),
+                vault => return Self::of_vault(vault),
             },
             error => error,
         };
@@ -289,6 +292,19 @@ impl From<Error> for ApiError {
             ErrorKind::Failed => Self::failed(&error),
         };
         told.with(Detail::of(&error))
+    }
+}
+
+impl ApiError {
+    fn of_vault(error: VaultError) -> Self {
+        let Some(address) = error.away() else { return Self::failed(&error) };
+        // Its disk may be full, which somebody has to see to.
+        if let Some(passing) = Self::of_machine(&error) {
+            return passing;
+        }
+        tracing::warn!(error = %with_sources(&error), "the vault is away");
+        let why = format!("the vault at {address} is away: try again later");
+        Self::unavailable("vault_unavailable", why, VAULT_AFTER)
     }
 }
 

@@ -9,6 +9,7 @@
 //! - `places`: how many connections there are, and which of them ends when there are too many
 //! - `measured`: how long requests take, and the log of them
 //! - `answer`: entity tags; `once`: a request that is sent again with its key is answered as the first time
+//! - `prefix`: the path below which browsers reach the server, where it is not at its root
 //! - `shown`: what came of a form and stands nowhere else, for a moment
 //! - `asked`: reading queries, bodies and names in paths; `page`: lists with a cursor
 //! - `runs`: pipelines as a worker that lives elsewhere has them
@@ -37,6 +38,7 @@ pub mod openapi;
 mod page;
 mod pages;
 mod places;
+mod prefix;
 mod read_on;
 mod route;
 mod router;

@@ -71,13 +71,9 @@ async fn answered(app: &App, who: &str, key: &str, request: Request, next: Next)
                 .await
                 .map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the answer was lost"))?;
             // What failed, or is to come again later, may be done yet.
-            if parts.status.is_success() {
-                let answer = KeptAnswer { request: asked, status: parts.status.as_u16(), body: body.to_vec() };
-                app.redrive().keep_answer(&who, &key, answer).await?;
-            } else {
-                app.redrive().let_go_of_request(&who, &key, &asked).await;
-            }
-            Ok(Response::from_parts(parts, Body::from(body)))
+            let (status, kept) = (parts.status.as_u16(), body.to_vec());
+            let answer = parts.status.is_success().then_some(KeptAnswer { request: asked, status, body: kept });
+            Ok((Response::from_parts(parts, Body::from(body)), answer))
         };
         keyed.run(answering).await
     })
@@ -100,6 +96,11 @@ fn again(kept: KeptAnswer, asked: &str) -> Result<Response, ApiError> {
     if kept.request != asked {
         let why = "this key came with another request before: a new request needs a new key";
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", why).at(KEY.as_str()));
+    }
+    if kept.body.is_empty() {
+        let why =
+            "this was done when it came first, and the answer is no longer kept: a token's answers take at most 64 MiB";
+        return Err(ApiError::new(StatusCode::CONFLICT, "answer_dropped", why).at(KEY.as_str()));
     }
     let status = StatusCode::from_u16(kept.status).unwrap_or(StatusCode::OK);
     let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -30,9 +30,9 @@ struct Connection {
 
 /// A connection among the others, until it is dropped. Cheap to clone.
 #[derive(Clone)]
-pub struct Place(Arc<Held>);
+pub struct Place(Arc<Entry>);
 
-struct Held {
+struct Entry {
     places: Places,
     number: u64,
     end: CancellationToken,
@@ -54,7 +54,7 @@ impl Places {
         if let Some(last) = taken.who_ends(number).and_then(|number| taken.all.remove(&number)) {
             last.end.cancel();
         }
-        Place(Arc::new(Held { places: self.clone(), number, end }))
+        Place(Arc::new(Entry { places: self.clone(), number, end }))
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-impl Drop for Held {
+impl Drop for Entry {
     fn drop(&mut self) {
         self.places.taken().all.remove(&self.number);
     }

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::route::Route;
 use crate::routes;
-use crate::{access, answer, guard, measured, once, pages, read_on};
+use crate::{access, answer, guard, measured, once, pages, prefix, read_on};
 
 /// Where the API begins.
 pub const BASE: &str = "/api/v1";
@@ -62,6 +62,7 @@ pub fn router(app: App) -> Router {
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_so);
     open.layer(from_fn(answer::tag))
+        .layer(from_fn_with_state(app.clone(), prefix::add))
         .layer(from_fn_with_state(app.clone(), guard::check))
         .layer(from_fn_with_state(app.clone(), measured::measure))
         .layer(from_fn(answer::name_version))

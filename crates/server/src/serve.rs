@@ -313,8 +313,9 @@ async fn is_another(redrive: &Redrive, worked_on: &BTreeSet<PipelineName>, known
 }
 
 async fn names(redrive: &Redrive, without: &BTreeSet<PipelineName>) -> Result<BTreeSet<PipelineName>, redrive::Error> {
-    let ledgers = redrive.store().ledgers().await?;
-    Ok(ledgers.into_keys().filter(|name| !without.contains(name)).collect())
+    // What is known of those that were forgotten is kept for its time, too.
+    let all = redrive.store().all_pipelines().await?;
+    Ok(all.into_iter().filter(|name| !without.contains(name)).collect())
 }
 
 async fn wait(stop: &CancellationToken, most: Duration) {

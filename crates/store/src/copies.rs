@@ -74,14 +74,15 @@ macro_rules! parts {
 pub const PARTS: &[Part] = parts! {
     "pipelines" pipeline [id: Int] name: Text, epoch: Int, gates: Int, paused: Text, accepted: Int, queued: Int, leased: Int,
         done: Int, dead: Int, discarded: Int, retrying: Int, recovered: Int, replaying: Int, forgotten_done: Int,
-        forgotten_recovered: Int, forgotten_discarded: Int, results: Int, result_bytes: Int, results_dropped: Int;
+        forgotten_recovered: Int, forgotten_discarded: Int, results: Int, result_bytes: Int, results_dropped: Int,
+        forgotten_after: Int;
     "rounds" round [pipeline: Int, name: Text] begun_at: Int, grown_at: Int, accepted: Int, queued: Int, leased: Int, done: Int,
         dead: Int, discarded: Int, forgotten_done: Int, forgotten_discarded: Int;
     "definitions" definition [pipeline: Text, version: Text] first_seen: Int, last_seen: Int, text: Text, results: Text;
     "commands" kept_command [pipeline: Text, version: Text, command: Text];
     "task files" task_file [pipeline: Int, hash: Text];
     "payloads" payload [hash: Bytes] place: Text, store: Text, size_bytes: Int, stored_bytes: Int, created_at: Int,
-        touched_at: Int, wanted_by: Id, spooled_on: Text;
+        touched_at: Int, wanted_by: Id, spooled_on: Text, unreadable: Text;
     "causes" cause [id: Int] name: Text, version: Int, pipeline: Int, owner: Text, resolved_at: Int, mute: Text, merged_into: Int;
     "keys of causes" cause_key [id: Int] key: Text, cause: Int, origin: Int, parent: Int, retired: Flag, template: Text,
         reason: Text, code: Text, status: Int, parts: Text, sample: Text, first_seen: Int, last_seen: Int, total: Int,
@@ -166,6 +167,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("cause_facet_delta", "so is this"),
     ("cause_saved", "is counted anew as dead letters are written"),
     ("cause_saved_delta", "so is this"),
+    ("payload_reads", "says how often the vault of the source was asked"),
     ("lease", "nothing is leased"),
     ("lease_probe", "nothing is leased"),
     ("lease_token", "nothing is leased"),

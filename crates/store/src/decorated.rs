@@ -24,7 +24,7 @@ use redrive_core::ids::*;
 use redrive_core::jobs::*;
 use redrive_core::ledger::Ledger;
 use redrive_core::payloads::*;
-use redrive_core::pipelines::Pause;
+use redrive_core::pipelines::{Contents, Pause};
 use redrive_core::replays::*;
 use redrive_core::results::JobResult;
 use redrive_core::state::JobState;
@@ -215,10 +215,11 @@ decorate! {
         lost_leases(params: FindLostLeases) -> Vec<LostLease>;
     }
     PayloadStore {
-        touch_payload(params: TouchPayload) -> Option<PayloadPlace>;
+        touch_payload(params: TouchPayload) -> Option<PayloadAt>;
         place_of_payload(hash: PayloadHash) -> Option<PayloadAt>;
         register_payload(params: RegisterPayload) -> Registered;
         note_spooled(place: PayloadPlace, on: Option<String>) -> bool;
+        note_readable(place: PayloadPlace, unreadable: Option<Unreadable>) -> ();
         list_payloads(params: ListPayloads) -> Page<PayloadView>;
         payloads_of(job: JobId) -> Vec<Payload>;
         jobs_with_payload(hash: PayloadHash, limit: u32) -> Vec<JobId>;
@@ -232,6 +233,8 @@ decorate! {
     PipelineStore {
         pauses() -> BTreeMap<PipelineName, Pause>;
         set_pause(params: SetPause) -> bool;
+        all_pipelines() -> BTreeSet<PipelineName>;
+        forget_pipeline(params: ForgetPipeline) -> Contents;
     }
     ReplayStore {
         survey_letters(params: SurveyLetters) -> Vec<(LetterFacts, u64)>;
@@ -292,6 +295,7 @@ decorate! {
         begin_request(params: BeginRequest) -> BegunRequest;
         hold_request(params: HoldRequest) -> ();
         keep_answer(params: KeepAnswer) -> ();
+        shorten_answers(bytes_max: u64, limit: u32) -> bool;
         forget_answers(before: Timestamp, limit: u32) -> bool;
     }
     UploadStore {

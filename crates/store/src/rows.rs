@@ -24,7 +24,7 @@ pub(crate) use self::causes::{Found, cause_rule, found_cause, letter_facets};
 pub(crate) use self::good::good_page;
 pub(crate) use self::jobs::{JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob, job_view, lost_lease, queued_job};
 pub(crate) use self::letters::{DEAD_COLUMNS, dead_letter, payload_of, progress_of};
-pub(crate) use self::payloads::payload_view;
+pub(crate) use self::payloads::{PAYLOAD_AT, payload_at, payload_view};
 pub(crate) use self::replays::{
     REPLAY_COLUMNS, facts_of, found_letter, letter_facts, pending_letter, replay_group, replay_view, sent_letter,
 };
@@ -135,6 +135,16 @@ pub(crate) fn tally<R: Columns>(row: &R, first: usize) -> Result<Tally, R::Fault
 pub(crate) const LEDGER_COLUMNS: &str =
     "id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying,
     forgotten_done, forgotten_recovered, forgotten_discarded, results, result_bytes, results_dropped";
+
+/// How much was counted of a pipeline `p`: what is accepted or counted adds to it, and nothing takes from it.
+pub(crate) const COUNTED: &str = "p.accepted
+    + (SELECT CAST(coalesce(sum(count), 0) AS bigint) FROM event_total WHERE pipeline = p.id)
+    + (SELECT CAST(coalesce(sum(count), 0) AS bigint) FROM minutely WHERE pipeline = p.id)";
+
+/// Whether a pipeline `p` is in lists: it was not forgotten, or something came since.
+pub(crate) fn is_listed() -> String {
+    format!("(p.forgotten_after IS NULL OR p.paused IS NOT NULL OR p.forgotten_after <> {COUNTED})")
+}
 
 /// The number of a pipeline's row, its name, and its ledger.
 pub(crate) fn ledger<R: Columns>(row: &R) -> Result<(i64, PipelineName, Ledger), R::Fault> {

@@ -21,6 +21,14 @@ pub enum PipelineCommand {
         /// The pipeline
         name: PipelineName,
     },
+    /// Forget a pipeline that has nothing: no tasks that wait or run, no letters, no kept results, no pause, no target on hold
+    #[command(
+        after_help = "It is in no list any more, and is there again when something of it comes. What it did stays known for its time:\n`redrive job show`, `redrive activity`. One that redrive.toml defines, or that a worker works on, is refused."
+    )]
+    Forget {
+        /// The pipeline
+        name: PipelineName,
+    },
 }
 
 #[derive(Debug, Args)]

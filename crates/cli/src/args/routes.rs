@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Cli;
 
 /// The routes by which each command is asked of a server.
-const ASKED: [(&str, &[&str]); 63] = [
+const ASKED: [(&str, &[&str]); 64] = [
     ("run", &["POST /jobs", "POST /jobs/known", "POST /rounds", "POST /leases", "POST /leases/settle"]),
     ("push", &["POST /jobs", "POST /jobs/known", "POST /rounds"]),
     (
@@ -72,6 +72,7 @@ const ASKED: [(&str, &[&str]); 63] = [
     ("pipeline show", &["GET /pipelines/{name}", "GET /pipelines/{name}/definition"]),
     ("pipeline pause", &["POST /pipelines/{name}/pause"]),
     ("pipeline resume", &["POST /pipelines/{name}/resume"]),
+    ("pipeline forget", &["POST /pipelines/{name}/forget"]),
     ("token create", &["POST /tokens"]),
     ("token list", &["GET /tokens"]),
     ("token revoke", &["DELETE /tokens/{name}"]),

@@ -30,7 +30,8 @@ pub struct ServeArgs {
     /// Also work on the pipelines of redrive.toml
     #[arg(long)]
     pub work: bool,
-    /// Another address by which the server is reached, through a proxy for example; may be given more than once
+    /// Another address by which the server is reached, through a proxy for example, with its path if it is below one; may be given more
+    /// than once
     #[arg(long, value_name = "URL")]
     pub public_url: Vec<Url>,
     /// A PEM file with the certificate of the server, and those that lead to an authority; read again when it changes

@@ -100,11 +100,14 @@ fn options(args: &ServeArgs) -> Result<Options> {
     };
     let public_hosts: Option<Vec<_>> = args.public_url.iter().map(host).collect();
     let secure = args.public_url.iter().filter(|url| url.scheme() == "https").filter_map(host);
+    let prefix = |url: &Url| Some((host(url)?, url.path().trim_end_matches('/').to_owned()));
+    let prefixes = args.public_url.iter().filter_map(prefix).filter(|(_, prefix)| !prefix.is_empty());
     let missing = || usage("--public-url names no host: expected one such as https://redrive.example");
     let proxies = (!args.proxy.is_empty()).then(|| Egress::only(&args.proxy)).transpose();
     let files = args.tls_certificate.clone().zip(args.tls_key.clone());
     Ok(Options {
         secure_hosts: secure.collect(),
+        prefixes: prefixes.collect(),
         public_hosts: public_hosts.ok_or_else(missing)?,
         proxies: proxies.map_err(|error| usage(format!("--proxy: {error}")))?,
         tls: files.map(|(certificate, key)| TlsFiles { certificate, key }),

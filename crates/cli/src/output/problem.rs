@@ -72,6 +72,7 @@ fn of_server(code: &str, message: &str) -> String {
         "pipeline_required" => ", with --pipeline",
         "other_version" => ": bring the older one forward",
         "unreadable" => ": bring the older one forward, or report it",
+        "not_own" => "; if it is the right one, name the token with REDRIVE_TOKEN or --token-file",
         "not_redrive" | "redirected" => ": look at --server, or REDRIVE_SERVER",
         "tls" => return message.replace("`ca`", "REDRIVE_CA"),
         _ => "",

@@ -84,6 +84,51 @@ fn the_full_address_of_a_payload_is_told() {
     told("s3://evidence/shop");
 }
 
+/// A payload that the vault does not give back is marked by whoever reads it: plans, letters and lists say what can be replayed from
+/// saved payloads, until it is found again or written again.
+#[test]
+fn a_payload_that_is_gone_or_damaged_is_left_out_of_plans_until_it_is_back() {
+    let sandbox = sandbox("");
+    sandbox.write("redrive.toml", "[pipeline.p]\ncommand = [\"sh\", \"scrape.sh\"]\npure = true\n");
+    sandbox.redrive("run tasks.jsonl").expect(3);
+    let saved = |expected: u64| {
+        let plan = sandbox.redrive("replay plan --pipeline p --saved --json").expect(0).json();
+        let gone = plan["excluded"]["payload_gone"].as_u64().unwrap_or_default();
+        assert_eq!((plan["saved"].as_u64(), gone), (Some(expected), 3 - expected), "{plan}");
+    };
+    let marked = |n: u64| letter(&sandbox, n)["payload_unreadable"]["why"].clone();
+    let file = |n: u64| sandbox.path(letter(&sandbox, n)["payload_address"].as_str().expect("an address"));
+    saved(3);
+    let (alone, kept) = (file(4), fs::read(file(4)).expect("read"));
+    fs::remove_file(&alone).expect("removed");
+    sandbox.run(&["payload", "show", &id_of(&sandbox, 4)]).expect(1).complains("is not in the vault");
+    saved(2);
+    assert_eq!(marked(4), "missing");
+    let shown = sandbox.run(&["dead", "show", &id_of(&sandbox, 4)]).expect(0).stdout.replace("\n            ", " ");
+    assert!(shown.contains("missing: the vault does not have it, since 20"), "{shown}");
+    let number = letter(&sandbox, 4)["number"].clone();
+    assert!(shown.contains(&format!("fetch it again: redrive retry {number} --refetch")), "{shown}");
+    assert!(sandbox.redrive("payload list").expect(0).stdout.contains(" missing\n"));
+    fs::write(&alone, &kept).expect("put back");
+    sandbox.redrive("payload verify").expect(0);
+    saved(3);
+    fs::write(&alone, b"something else").expect("damaged");
+    let verified = sandbox.redrive("payload verify").expect(5).stdout;
+    assert!(verified.contains("1 payloads are whole, 1 are not\nplans leave those out"), "{verified}");
+    saved(2);
+    assert_eq!((marked(4), marked(2)), (json!("damaged"), json!(null)));
+    // Two letters have one payload; whoever brings the bytes once more writes them again for both.
+    fs::remove_file(file(2)).expect("removed");
+    sandbox.redrive("payload verify").expect(5);
+    saved(0);
+    sandbox.write("more.jsonl", "{\"n\":3,\"again\":true}\n{\"n\":4,\"again\":true}\n");
+    sandbox.redrive("run more.jsonl").expect(3);
+    let plan = sandbox.redrive("replay plan --pipeline p --saved --json").expect(0).json();
+    assert_eq!((&plan["saved"], &plan["excluded"]), (&json!(5), &json!({})), "{plan}");
+    sandbox.redrive("payload verify").expect(0);
+    sandbox.assert_sound();
+}
+
 #[test]
 fn a_pipeline_may_keep_all_or_none() {
     let all = sandbox("");

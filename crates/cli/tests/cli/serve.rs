@@ -256,6 +256,55 @@ fn shipped_workers_find_the_token_file_by_themselves() {
     }
 }
 
+/// Listens on a port, and prints what it is sent by each client.
+const STRANGER: &str = r#"
+import socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("listening", flush=True)
+while True:
+    client = listener.accept()[0]
+    client.settimeout(30)
+    heard = client.recv(65536)
+    client.sendall(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}" if heard else b"")
+    print("heard", heard, flush=True)
+"#;
+
+#[test]
+fn token_file_is_not_sent_to_another_user_who_took_the_port_of_a_killed_server() {
+    let sandbox = Sandbox::new();
+    let server = Served::start(&sandbox, "127.0.0.1:0", &[]);
+    let (address, token) = (server.address.clone(), local(&server.address));
+    let port = address.rsplit(':').next().expect("a port").to_owned();
+    sandbox.run(&["--server", &format!("http://{address}"), "status"]).expect(0);
+    server.kill();
+    assert!(sandbox.path("state/redrive/servers").join(&port).exists(), "nobody removed it");
+    let mut stranger = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--pdeathsig=KILL"])
+        .args(["python3", "-c", STRANGER, &port])
+        // A python of root's own may be where nobody else may look.
+        .env("PATH", "/usr/bin:/bin")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("setpriv is installed");
+    let mut heard = BufReader::new(stranger.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    assert_eq!(heard.next().as_deref(), Some("listening"));
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/remote/");
+    for (program, file) in [("python3", "worker.py"), ("node", "worker.mjs")] {
+        let mut worker = Command::new(program);
+        worker.arg(format!("{examples}{file}")).args(["shop", "--until-empty"]).env_remove("REDRIVE_TOKEN");
+        worker.env("REDRIVE_SERVER", format!("http://{address}")).env("XDG_STATE_HOME", sandbox.path("state"));
+        Ran::of(worker.output().expect("it runs")).expect(1).complains("another user");
+    }
+    for line in ["status", "activity"] {
+        let ran = sandbox.run(&["--server", &format!("http://{address}"), line]).expect(1);
+        ran.complains("belongs to the user 65534");
+    }
+    TcpStream::connect(&address).and_then(|mut last| last.write_all(b"the end")).expect("sent");
+    let heard: Vec<_> = heard.take_while(|line| !line.contains("the end")).collect();
+    let _ = (stranger.kill(), stranger.wait());
+    assert!(!token.is_empty() && !heard.concat().contains(&token), "{heard:?}");
+}
+
 /// More connections than there are places, and than the server may have files, each with a head and half a body.
 #[test]
 fn half_sent_bodies_of_one_client_leave_room_for_others() {

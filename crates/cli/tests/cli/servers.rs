@@ -3,9 +3,11 @@
 use data_encoding::BASE64;
 use serde_json::json;
 
-use crate::harness::{DemoSite, Sandbox};
-use crate::real::nginx::Nginx;
+use crate::dashboard_commands::{browser, unset};
+use crate::harness::{DemoSite, Ran, Sandbox};
+use crate::real::nginx::{Nginx, PathProxy};
 use crate::real::squid::{PASSWORD, Squid, USER};
+use crate::served::{Served, free_address};
 
 const WRONG: &str = "wr0ng-pa55word";
 
@@ -81,4 +83,18 @@ fn an_authority_of_ones_own_is_trusted_and_a_file_that_is_none_is_named() {
     sandbox.write("tasks.jsonl", format!("{}\n", json!({"url": nginx.tls("good"), "again": true})));
     let ran = sandbox.redrive("run tasks.jsonl").expect(0);
     assert_eq!(ran.json_lines()[0]["result"]["protocol"], "HTTP/2.0", "{}", ran.stdout);
+}
+
+#[test]
+fn dashboard_below_a_path_of_a_proxy_works_in_a_browser() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tasks.jsonl", "{\"n\": 1}\n");
+    sandbox.redrive("push tasks.jsonl -p shop").expect(0);
+    let token = sandbox.redrive("token create ada --role admin").expect(0).stdout.trim().to_owned();
+    let server = free_address();
+    let proxy = PathProxy::start("/redrive", &server);
+    let public = format!("http://127.0.0.1:{}/redrive", proxy.port);
+    let _served = Served::start(&sandbox, &server, &["--public-url", &public, "--proxy", "127.0.0.1"]);
+    let mut node = browser("below.mjs");
+    Ran::of(unset(&mut node).args([&public, &token]).output().expect("node runs")).expect(0);
 }

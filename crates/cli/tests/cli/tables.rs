@@ -81,7 +81,7 @@ fn sandbox() -> Sandbox {
     sandbox.write("paged.txt", "https://paged.example/\n");
     let keeps = "echo '<p>' > \"$REDRIVE_PAYLOAD\"; cat failure.json; exit 65";
     sandbox.run(&["run", "paged.txt", "--pipeline", "paged", "--", "sh", "-c", keeps]).expect(3);
-    sandbox.run(&["replay", "start", "--pipeline", pipeline, "--name", &long, "--detach"]).expect(0);
+    sandbox.run(&["replay", "start", "--pipeline", pipeline, "--name", &long[..250], "--detach"]).expect(0);
     sandbox
 }
 

@@ -294,6 +294,7 @@ impl Reading {
             payload_place: None,
             payload_address: None,
             payload_missing: false,
+            payload_unreadable: None,
             payload_cut: false,
             failures: Some(failures),
         }
@@ -341,6 +342,12 @@ fn identity(pipeline: &PipelineName, key: &str) -> JobId {
 /// The id of one failure of a task that is reported without an id of its own: the same for the same failure.
 pub fn id_of_failure(pipeline: &PipelineName, key: Option<&str>, died_at: Timestamp) -> JobId {
     JobId::new(died_at, bits_of(&json!([pipeline, key, died_at.as_millis()])))
+}
+
+/// The id within a pipeline of a letter that its sender gave an id: another in each pipeline, and as old as what was given.
+pub fn id_within(pipeline: &PipelineName, given: JobId) -> JobId {
+    let millis = given.as_bytes()[..6].iter().fold(0, |millis, byte| millis << 8 | i64::from(*byte));
+    JobId::new(Timestamp::from_millis(millis), bits_of(&json!([pipeline, "given", given])))
 }
 
 fn bits_of(value: &Value) -> u128 {

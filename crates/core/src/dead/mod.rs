@@ -18,7 +18,7 @@ use crate::definitions::DefinitionVersion;
 use crate::failures::{Failure, Reason};
 use crate::ids::{JobId, PipelineName, RoundName};
 use crate::jobs::{Input, Origin};
-use crate::payloads::{Payload, PayloadHash, PayloadPlace};
+use crate::payloads::{Payload, PayloadHash, PayloadPlace, Unreadable};
 use crate::time::Timestamp;
 
 /// Whether a dead letter may be replayed.
@@ -133,6 +133,9 @@ pub struct DeadLetter {
     /// Whether that payload's bytes were never here: the letter was imported without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub payload_missing: bool,
+    /// Why the vault does not give that payload back, as the last read of it found: it is missing there, or damaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_unreadable: Option<Unreadable>,
     /// Whether only the beginning of that payload was kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub payload_cut: bool,
@@ -159,9 +162,9 @@ impl KeptPayload {
 }
 
 impl DeadLetter {
-    /// Whether a payload was kept that it can be worked on from: the whole of it, which was here.
+    /// Whether a payload was kept that it can be worked on from: the whole of it, which was here and was not found to be gone.
     pub const fn is_saved(&self) -> bool {
-        self.payload.is_some() && !self.payload_missing && !self.payload_cut
+        self.payload.is_some() && !self.payload_missing && !self.payload_cut && self.payload_unreadable.is_none()
     }
 
     /// Its newest payload with the response it came in, where the whole letter was asked for.

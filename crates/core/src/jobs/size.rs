@@ -14,7 +14,7 @@ pub const INPUT_BYTES_MAX: u64 = 1024 * 1024;
 /// JSON values that a request of any size may have.
 const VALUES_MIN: u64 = 150_000;
 
-/// A request may have one more value for so many bytes. A value takes up to 300 bytes in memory.
+/// A request may have one more value for so many bytes. A value takes up to 550 bytes in memory.
 const BYTES_PER_VALUE: u64 = 80;
 
 /// An input that is longer than its pipeline accepts.

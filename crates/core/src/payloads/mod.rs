@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::time::Timestamp;
+
 pub use self::place::{HostMark, InvalidPlace, PayloadPlace, StoreId};
 
 /// The BLAKE3 hash of a payload's bytes: its address.
@@ -70,6 +72,35 @@ impl<'de> Deserialize<'de> for PayloadHash {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a payload: expected 64 hexadecimal digits")]
 pub struct InvalidHash(String);
+
+/// Why the bytes of a payload cannot be read from the vault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnreadableWhy {
+    /// The vault does not have them.
+    Missing,
+    /// They are not those that were kept.
+    Damaged,
+}
+
+impl UnreadableWhy {
+    /// The name in JSON and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// What the last read of a payload found, if it did not find the bytes that were kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// `missing` or `damaged`.
+    pub why: UnreadableWhy,
+    /// When a read first found that.
+    pub since: Timestamp,
+}
 
 /// A payload that was kept, with what is known of the response it came in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! What people do about alerts, for who holds a [`Redrive`]: acknowledging, snoozing and assigning them, and how often rules would have
 //! fired.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redrive_core::actors::Actor;
@@ -14,7 +15,7 @@ use super::{Watching, gather};
 use crate::engine::Redrive;
 use crate::error::{Error, ErrorKind};
 
-/// How often a change is decided anew, because others changed the same.
+/// How often a change is decided again, because others changed the same.
 const TRIES_MAX: u32 = 50;
 
 /// How far back it is told how often a rule would have fired.
@@ -123,11 +124,14 @@ impl Redrive {
         Ok(())
     }
 
-    /// How often the rules about shares would have fired in the last seven days.
-    pub async fn past_rules(&self, watching: &Watching) -> Result<Vec<PastRule>, Error> {
+    /// Counts how often the rules about shares would have fired in the last seven days, for pipelines that are watched.
+    pub async fn past_rules(
+        &self,
+        watching: &Watching,
+        unwatched: &BTreeSet<PipelineName>,
+    ) -> Result<Vec<PastRule>, Error> {
         let now = self.now();
         let counts = self.store.counts(CountEvents::since(now - PAST - USUAL_FOR, Span::Hour)).await?;
-        let unwatched = self.unwatched(watching).await?;
         let hours = gather::by_time(&counts, now).into_iter().map(|(name, hours)| (name.clone(), hours));
         let hours = hours.filter(|(name, _)| !unwatched.contains(name)).collect();
         let rules = RuleBook { judged: None, ..watching.rules().clone() };

@@ -215,7 +215,7 @@ fn firing_causes(known: &Judged) -> Vec<CauseId> {
 async fn open_replays(redrive: &Redrive) -> Result<Vec<ReplayView>, Error> {
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let params = ListReplays { open_only: true, limit: LISTED, cursor, within: Vec::new() };
+        let params = ListReplays { cursor, ..ListReplays::open(LISTED) };
         let page = redrive.store.list_replays(params).await?;
         found.extend(page.items);
         cursor = page.next;

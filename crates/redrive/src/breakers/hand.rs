@@ -145,6 +145,10 @@ impl Redrive {
             if seen.is_some_and(|seen| *seen != hand_version(row.breaker.as_ref())) {
                 return Err(BreakerError::SeenOtherwise(target.to_owned()).into());
             }
+            let held_by = row.breaker.as_ref().and_then(|breaker| breaker.held_by.as_ref());
+            if matches!(turn, BreakerTurn::Hold(held) if held_by == Some(held)) {
+                return Ok(());
+            }
             // Somebody was faster, and it is as was wanted.
             let Ok(breaker) = turned(row.breaker.as_ref(), turn, now) else { return Ok(()) };
             let params = TurnBreaker {

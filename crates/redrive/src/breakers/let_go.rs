@@ -36,7 +36,7 @@ impl LetGo {
 impl Redrive {
     /// What becomes of the tasks that wait for a target when its breaker is closed.
     pub async fn let_go(&self, view: &BreakerView) -> Result<LetGo, Error> {
-        let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None, within: Vec::new() };
+        let open = ListReplays::open(REPLAYS_MAX);
         let mut replays = self.store.list_replays(open).await?.items;
         replays.retain(|replay| replay.progress.running > 0 && replay.pipelines.contains(&view.pipeline));
         Ok(parted(view.held, view.held_of_replays, &replays))

@@ -47,7 +47,7 @@ impl Redrive {
         let cause = &detail.cause;
         let versions = self.store.list_definitions(Some(cause.pipeline.clone())).await?;
         let rules = versions.into_iter().map(|seen| (seen.first_seen, Happened::Rules(seen.version)));
-        let params = ListReplays { open_only: false, limit: REPLAYS_MAX, cursor: None, within: Vec::new() };
+        let params = ListReplays::newest(REPLAYS_MAX);
         let replays = self.store.list_replays(params).await?.items;
         // The beginning of an id is enough to name a cause.
         let is_of = |named: &CauseId| cause.id.as_str().starts_with(named.as_str());

@@ -156,7 +156,7 @@ impl Mistake {
         let start = error.span().map_or(0, |span| span.start.min(text.len()));
         let before = text.get(..start).unwrap_or_default();
         let what = error.message();
-        let meant = unknown(what).and_then(|(wrong, right)| nearest(wrong, &right)).map(str::to_owned);
+        let meant = meant(what).map(str::to_owned);
         let line_end = text[before.len()..].find('\n').map_or(text.len(), |end| before.len() + end);
         let what = harmless(what, &text[..line_end]);
         Box::new(Self {
@@ -188,8 +188,13 @@ fn unknown(message: &str) -> Option<(&str, Vec<&str>)> {
     Some((wrong, quoted.collect()))
 }
 
+/// The right word that was probably meant, from "unknown field `a`, expected one of `b`, `c`".
+pub fn meant(message: &str) -> Option<&str> {
+    unknown(message).and_then(|(wrong, right)| nearest(wrong, &right))
+}
+
 /// The word that is most like the wrong one, if any is like it at all.
-fn nearest<'a>(wrong: &str, right: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(wrong: &str, right: &[&'a str]) -> Option<&'a str> {
     let alike = |word: &&str| strsim::jaro_winkler(wrong, word);
     let best = right.iter().copied().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
     (alike(&best) > 0.7).then_some(best)

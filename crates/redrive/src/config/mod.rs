@@ -46,7 +46,7 @@ use redrive_core::secrets::Secrets;
 use serde::Deserialize;
 
 pub use self::alerts::{AlertsConfig, RulesConfig};
-pub use self::error::{ConfigError, Mistake};
+pub use self::error::{ConfigError, Mistake, meant, nearest};
 pub use self::explain::{Explained, From};
 pub use self::follow::Followed;
 pub use self::http::{CHALLENGES, read_codes};

@@ -272,14 +272,17 @@ const REQUESTING_JOBS: usize = 16;
 impl PipelineConfig {
     /// Returns how many jobs run at once in a process.
     pub fn at_once(&self) -> usize {
-        let requests = matches!(self.handler, HandlerKind::Http | HandlerKind::SubmitPoll);
-        self.concurrency.unwrap_or_else(|| if requests { REQUESTING_JOBS } else { crate::pipeline::cores() })
+        self.concurrency
+            .unwrap_or_else(|| if self.sends_requests() { REQUESTING_JOBS } else { crate::pipeline::cores() })
     }
 
     /// Returns how many requests go to one target at once, if its handler sends them.
     pub fn per_target(&self) -> Option<usize> {
-        let requests = matches!(self.handler, HandlerKind::Http | HandlerKind::SubmitPoll);
-        requests.then(|| self.http.per_target())
+        self.sends_requests().then(|| self.http.per_target())
+    }
+
+    const fn sends_requests(&self) -> bool {
+        matches!(self.handler, HandlerKind::Http | HandlerKind::SubmitPoll)
     }
 
     /// Says what is wrong with values that each are valid.

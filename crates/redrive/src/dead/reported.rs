@@ -2,7 +2,7 @@
 //! pipeline that nobody knows comes into being with its first letter. What is wrong with one is said of that one.
 
 use redrive_core::actors::{Actor, Via};
-use redrive_core::dead::foreign::{Field, id_of_failure, kept_lost, mask_task};
+use redrive_core::dead::foreign::{Field, id_of_failure, id_within, kept_lost, mask_task};
 use redrive_core::dead::import::{Arrival, Way};
 use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::failures::{FailureReport, Reason};
@@ -36,6 +36,8 @@ pub struct Reporting<'a, M> {
     pub by: &'a Actor,
     /// For which pipelines they may.
     pub may: M,
+    /// Whether that is some pipelines only.
+    pub is_limited: bool,
 }
 
 /// What became of a letter that was reported.
@@ -113,14 +115,22 @@ impl Redrive {
             bytes += json_bytes(&letter);
             // One letter may take long: others that this thread answers have their turn.
             tokio::task::yield_now().await;
-            let answer = match self.read_reported((reporting, limits), letter) {
-                Ok((mut brought, payload)) => match self.with_payload(reporting, &mut brought.letter, payload).await? {
-                    true => {
-                        fit.push(brought);
-                        None
+            let mut read = self.read_reported((reporting, limits), letter);
+            if let Ok((Brought { letter, .. }, _, true)) = &mut read
+                && reporting.is_limited
+            {
+                self.keep_apart(letter).await?;
+            }
+            let answer = match read {
+                Ok((mut brought, payload, _)) => {
+                    match self.with_payload(reporting, &mut brought.letter, payload).await? {
+                        true => {
+                            fit.push(brought);
+                            None
+                        }
+                        false => Some(Reported::PayloadMissing),
                     }
-                    false => Some(Reported::PayloadMissing),
-                },
+                }
                 Err(refused) => Some(Reported::Refused(refused)),
             };
             answers.push(answer);
@@ -136,6 +146,16 @@ impl Redrive {
         });
         let missing = || Error::Internal("the store did not say what became of a letter".to_owned());
         answers.into_iter().map(|answer| answer.or_else(|| arrived.next()).ok_or_else(missing)).collect()
+    }
+
+    /// Gives a letter an id of its pipeline, unless it is known there by its own: who may report for some pipelines only does not learn
+    /// which ids others have.
+    async fn keep_apart(&self, letter: &mut DeadLetter) -> Result<(), Error> {
+        let known = self.store.get_job(letter.id).await?;
+        if known.is_none_or(|known| known.job.pipeline != letter.pipeline) {
+            letter.id = id_within(&letter.pipeline, letter.id);
+        }
+        Ok(())
     }
 
     /// Adds the payload of a letter to it; says whether it is there.
@@ -161,12 +181,12 @@ impl Redrive {
         Ok(true)
     }
 
-    /// The letter that an object is, and the payload that it names.
+    /// The letter that an object is, the payload that it names, and whether its sender gave it an id.
     fn read_reported<M: Fn(&PipelineName) -> bool>(
         &self,
         (Reporting { setting, may, .. }, limits): (&Reporting<'_, M>, &InputLimits),
         letter: Value,
-    ) -> Result<(Brought, Option<ReportedPayload>), NotReported> {
+    ) -> Result<(Brought, Option<ReportedPayload>, bool), NotReported> {
         let Value::Object(mut object) = letter else {
             return Err(NotReported::Invalid { field: None, why: "a letter is a JSON object".to_owned() });
         };
@@ -210,7 +230,7 @@ impl Redrive {
         let (group, details) = told.map(|told| (told.group, told.details)).unwrap_or_default();
         let origin = Origin { group, details, ..Origin::over_network(kind) };
         lack(&mut letter, origin, lost);
-        Ok((Brought { letter, way: Way::Reported, tracked }, payload))
+        Ok((Brought { letter, way: Way::Reported, tracked }, payload, given.is_some()))
     }
 }
 

@@ -177,6 +177,7 @@ fn letter(pipeline: &PipelineName, job: NewJob, lost: Vec<String>, now: Timestam
         payload_place: None,
         payload_address: None,
         payload_missing: false,
+        payload_unreadable: None,
         payload_cut: false,
         failures: Some(vec![Failure::told(&report, Reason::RejectedInput, now)]),
     };

@@ -58,7 +58,7 @@ impl Redrive {
     }
 
     pub(super) async fn open_replays(&self, covers: &impl Fn(&PipelineName) -> bool) -> Result<Vec<ReplayView>, Error> {
-        let open = ListReplays { open_only: true, limit: REPLAYS_MAX, cursor: None, within: Vec::new() };
+        let open = ListReplays::open(REPLAYS_MAX);
         let mut replays = self.store.list_replays(open).await?.items;
         replays.retain(|replay| replay.pipelines.iter().all(covers));
         Ok(replays)

@@ -22,8 +22,7 @@ use crate::pipeline::Pipeline;
 const OPEN_MAX: u32 = 1_000;
 
 /// Asks for the replays that have not ended.
-pub const OPEN_REPLAYS: ListReplays =
-    ListReplays { open_only: true, limit: OPEN_MAX, cursor: None, within: Vec::new() };
+pub const OPEN_REPLAYS: ListReplays = ListReplays::open(OPEN_MAX);
 
 /// Which replay is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +95,7 @@ impl Redrive {
             ReplayRef::Ending(ending) => self.find_replay_by(ending).await,
             ReplayRef::Id(id) => Ok(self.store.get_replay(id).await?.ok_or(ReplayError::Unknown(id))?),
             ReplayRef::Last => {
-                let newest = ListReplays { open_only: false, limit: 1, cursor: None, within: Vec::new() };
+                let newest = ListReplays::newest(1);
                 Ok(self.store.list_replays(newest).await?.items.pop().ok_or(ReplayError::None)?)
             }
         }
@@ -106,10 +105,7 @@ impl Redrive {
     async fn find_replay_by(&self, ending: IdEnding) -> Result<ReplayView, Error> {
         let (mut found, mut cursor) = (None, None);
         loop {
-            let page = self
-                .store
-                .list_replays(ListReplays { open_only: false, limit: OPEN_MAX, cursor, within: Vec::new() })
-                .await?;
+            let page = self.store.list_replays(ListReplays { cursor, ..ListReplays::newest(OPEN_MAX) }).await?;
             for replay in page.items.into_iter().filter(|replay| ending.ends(replay.id.as_bytes())) {
                 if found.replace(replay).is_some() {
                     return Err(ReplayError::Ambiguous(ending).into());

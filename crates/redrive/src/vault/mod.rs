@@ -132,6 +132,16 @@ impl VaultError {
         matches!(self, Self::Objects { .. } | Self::NoAnswer { .. })
     }
 
+    /// The address of the vault, if that is away: what was asked may be done later.
+    pub fn away(&self) -> Option<&str> {
+        match self {
+            Self::Objects { address, .. } | Self::NoAnswer { address, .. } | Self::SpoolFull { address, .. } => {
+                Some(address)
+            }
+            _ => None,
+        }
+    }
+
     /// What went wrong in the end, without the address and without all that passed it on.
     fn in_short(&self) -> String {
         match self {

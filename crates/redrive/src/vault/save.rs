@@ -9,7 +9,7 @@ use object_store::ObjectStoreExt;
 use redrive_core::failures::with_sources;
 use redrive_core::ids::JobId;
 use redrive_core::payloads::{Payload, PayloadPlace, Response};
-use redrive_store::contract::{RegisterPayload, Registered, TouchPayload};
+use redrive_store::contract::{PayloadAt, RegisterPayload, Registered, TouchPayload};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::capture::{Capture, Packed};
@@ -104,12 +104,12 @@ impl Vault {
     async fn put_somewhere(&self, packed: &Packed, wanted_by: Option<JobId>) -> Result<Put, VaultError> {
         let touch = TouchPayload { hash: packed.payload.hash, wanted_by, now: self.clock.now() };
         let registered = self.store.touch_payload(touch).await?;
-        if let Some(place) = &registered
-            && self.can_rely_on(place).await?
+        if let Some(at) = &registered
+            && self.can_rely_on(at).await?
         {
             return Ok(Put::Known);
         }
-        let want = Want { by: wanted_by, instead_of: registered };
+        let want = Want { by: wanted_by, instead_of: registered.map(|at| at.place) };
         let Some(spool) = &self.spool else { return self.upload(packed, want).await.map(|()| Put::Saved) };
         if !self.away.is_away() {
             let patience = PATIENCE + Duration::from_secs(packed.stored_bytes / BYTES_PER_SEC_MIN);
@@ -126,8 +126,13 @@ impl Vault {
     }
 
     /// Whether equal bytes that are registered already are there, and this store's own: what it inherited belongs to the store
-    /// that it was copied from, which may collect it at any time. A vault that cannot be asked now is believed.
-    async fn can_rely_on(&self, place: &PayloadPlace) -> Result<bool, VaultError> {
+    /// that it was copied from, which may collect it at any time. What a read found to be gone or damaged is written again. A vault
+    /// that cannot be asked now is believed.
+    async fn can_rely_on(&self, at: &PayloadAt) -> Result<bool, VaultError> {
+        let place = &at.place;
+        if at.unreadable.is_some() {
+            return Ok(false);
+        }
         if place.store.is_some() && place.store != Some(self.store_id().await?) {
             return Ok(false);
         }

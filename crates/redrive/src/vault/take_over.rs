@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 use object_store::ObjectStoreExt;
 use redrive_core::payloads::{Payload, PayloadPlace};
 use zstd::stream::raw::InBuffer;
 
 use super::capture::Packed;
-use super::read::{Unpacking, WHOLE_BYTES_MAX};
+use super::read::Unpacking;
 use super::{Vault, VaultError};
 
 /// A payload that was brought.
@@ -31,12 +31,8 @@ impl Vault {
 
     /// Brings a payload of another vault to a place in this one. Nothing is written unless its bytes are what they were.
     pub(crate) async fn take_over(&self, from: &Self, to: &PayloadPlace) -> Result<Brought, VaultError> {
-        let object = from.object(to.hash).await?;
+        let mut stream = from.object(to.hash).await?.into_stream();
         let mut unpacked = Unpacking::begin(to.hash)?;
-        let mut stream = match object.meta.size <= WHOLE_BYTES_MAX {
-            true => stream::once(object.bytes()).boxed(),
-            false => object.into_stream(),
-        };
         let (mut file, mut bytes) = (self.on_disk(tempfile::tempfile).await?, 0);
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|error| from.objects_failed(error))?;

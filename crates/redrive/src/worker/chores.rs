@@ -61,7 +61,7 @@ enum Work {
     EndPauses,
     /// Lets go of pages that worked which ended causes held on to.
     ReleaseGood,
-    /// Has the store tidy up behind what is written often.
+    /// Has the store tidy up behind what is written often, and drops answers that are too long together.
     Tidy,
     /// Forgets old replays, and what people did long ago.
     Forget,
@@ -223,7 +223,10 @@ impl Shift<'_> {
                 let params = || ReleaseGood { led: self.led(), before: by - PIN_LASTS, limit: BATCH };
                 self.step_by_step(|| store.release_good(params())).await
             }
-            Work::Tidy => self.step_by_step(|| self.tidy()).await,
+            Work::Tidy => {
+                self.step_by_step(|| redrive.shorten_answers()).await?;
+                self.step_by_step(|| self.tidy()).await
+            }
             Work::EndHistory(pipeline) => {
                 let Some(by) = expires_by(self.context).await else { return Ok(()) };
                 self.step_by_step(|| history::forget(redrive, pipeline, by, self.led())).await

@@ -56,7 +56,7 @@ impl Driver {
     }
 
     async fn open(&self) -> Result<Vec<redrive_store::contract::ReplayView>, Error> {
-        let open = ListReplays { open_only: true, limit: OPEN_MAX, cursor: None, within: Vec::new() };
+        let open = ListReplays::open(OPEN_MAX);
         Ok(self.context.redrive.store.list_replays(open).await?.items)
     }
 

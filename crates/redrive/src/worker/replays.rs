@@ -208,10 +208,7 @@ impl Driver {
         if let Some(id) = self.only {
             return Ok(store.get_replay(id).await?.into_iter().collect());
         }
-        let open = store
-            .list_replays(ListReplays { open_only: true, limit: OPEN_MAX, cursor: None, within: Vec::new() })
-            .await?
-            .items;
+        let open = store.list_replays(ListReplays::open(OPEN_MAX)).await?.items;
         let mine = |name: &PipelineName| self.pipelines.iter().any(|pipeline| pipeline.name == *name);
         let concerns =
             |replay: &ReplayView| replay.state == ReplayState::Preparing || replay.pipelines.iter().any(mine);

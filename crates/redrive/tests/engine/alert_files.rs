@@ -297,7 +297,7 @@ async fn history_that_comes_late_fires_nothing() {
     let config = Config::parse("", Path::new("redrive.toml")).expect("nothing");
     let setting = Setting::of(config, Some("memory:")).expect("a setting");
     let by = Actor::new("crawler", Via::Api);
-    let reporting = Reporting { setting: &setting, vault: None, by: &by, may: |_: &_| true };
+    let reporting = Reporting { setting: &setting, vault: None, by: &by, may: |_: &_| true, is_limited: false };
     let letter = |n: u32, hours: u32| {
         let died_at = redrive.now() - Duration::from_secs(3_600) * hours;
         json!({"pipeline": "shop", "input": {"n": n}, "message": "no price", "died_at": died_at})

@@ -173,10 +173,7 @@ async fn jobs_of_a_target_that_stays_away_become_letters_and_are_replayed_when_i
     .await;
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
-    let replays = redrive
-        .store()
-        .list_replays(ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() })
-        .await;
+    let replays = redrive.store().list_replays(ListReplays::newest(9)).await;
     let replays = replays.expect("listed").items;
     assert_eq!(replays.iter().map(|replay| replay.name.as_str()).collect::<Vec<_>>(), ["recovered: sick"]);
     assert_eq!(replays[0].progress.total, letters.len() as u64);
@@ -204,7 +201,7 @@ async fn letters_of_a_target_that_is_back_are_replayed_a_thousand_at_a_time() {
     pass_until(&clock, "they are done", async || ledger().await.done == letters + 3).await;
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
-    let all = ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() };
+    let all = ListReplays::newest(9);
     let replays = redrive.store().list_replays(all).await.expect("listed").items;
     let totals: Vec<_> = replays.iter().map(|replay| i64::try_from(replay.progress.total).expect("few")).collect();
     assert_eq!(totals, [letters - 1_000, 1_000], "the newest first");
@@ -230,7 +227,7 @@ async fn letters_stay_though_their_target_is_back_if_recovery_is_to_do_nothing()
     stop.cancel();
     working.await.expect("no panic").expect("stopped");
     assert_eq!(given_up(&redrive).await.len(), letters);
-    let all = ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() };
+    let all = ListReplays::newest(9);
     assert!(redrive.store().list_replays(all).await.expect("listed").items.is_empty());
 }
 
@@ -610,7 +607,7 @@ async fn an_automatic_replay_waits_for_a_store_that_is_locked_for_a_moment() {
     let worker = redrive.worker(vec![quick().with_policy(policy)]).with_replays();
     let working = tokio::spawn(worker.run(Until::Stopped, stop.clone()));
     eventually("it recovers", async || redrive.ledger(&quick_name()).await.expect("read").done == 1).await;
-    let all = ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() };
+    let all = ListReplays::newest(9);
     assert_eq!(redrive.store().list_replays(all).await.expect("listed").items.len(), 1);
     stop.cancel();
     working.await.expect("no panic").expect("stopped");

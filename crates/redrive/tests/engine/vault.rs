@@ -1,6 +1,6 @@
 //! The vault on a folder and on a real S3 server: what goes in comes out, once, and nothing else is removed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use redrive::events::{Happening, Heard};
 use redrive::vault::{Capture, Spool, Vault, VaultError};
 use redrive::{CancellationToken, FailureReport, Handler, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::dead::DeadLetter;
-use redrive_core::payloads::{Payload, Response};
+use redrive_core::payloads::{Payload, Response, UnreadableWhy};
 use redrive_store::contract::{CancelJobs, DeadFilter, EnqueuedJob, ListDead};
 use redrive_store::sqlite::SqliteStore;
 use tokio::sync::Semaphore;
@@ -73,6 +73,63 @@ async fn s3_keeps_payloads() {
     let collected = vault.collect(Duration::ZERO, &ada()).await.expect("collected");
     assert_eq!(collected.unused, 5, "nothing refers to any of them");
     assert!(matches!(vault.verify(first.hash).await, Err(VaultError::Missing(_))));
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// What must hold of a payload whose bytes lie in a folder and go, or become others.
+async fn lose(redrive: &Redrive, vault: &Vault, folder: &Path) {
+    let page = save(vault, b"a page", u64::MAX).await.expect("kept");
+    let known = async || {
+        let found = redrive.store().place_of_payload(page.hash).await.expect("asked").expect("registered");
+        found.unreadable.map(|unreadable| unreadable.why)
+    };
+    let file = || files(folder).pop().expect("a file");
+    let (at, kept) = (file(), std::fs::read(file()).expect("read"));
+    assert!(vault.bytes(page.hash, 1).await.is_err());
+    assert_eq!(known().await, None, "somebody was wrong about its length");
+    std::fs::remove_file(&at).expect("removed");
+    assert_eq!(known().await, None, "nobody has read it");
+    assert!(matches!(vault.bytes(page.hash, page.size_bytes).await, Err(VaultError::Missing(_))));
+    assert_eq!(known().await, Some(UnreadableWhy::Missing));
+    std::fs::write(&at, &kept).expect("put back");
+    assert!(load(vault, &page).await == b"a page");
+    assert_eq!(known().await, None, "a read finds it again");
+    std::fs::write(&at, &kept[..kept.len() - 3]).expect("damaged");
+    let verified = redrive.verify_payloads(vault, &[], |_| {}).await.expect("looked at");
+    assert_eq!((verified.broken, known().await), (1, Some(UnreadableWhy::Damaged)));
+    save(vault, b"a page", u64::MAX).await.expect("kept again");
+    assert_eq!(known().await, None, "it was written again");
+    vault.verify(page.hash).await.expect("whole");
+    std::fs::remove_file(&at).expect("the damaged one was left");
+    std::fs::remove_file(file()).expect("removed");
+    assert!(matches!(vault.copy(page.hash, &mut Vec::new()).await, Err(VaultError::Missing(_))));
+    assert_eq!(known().await, Some(UnreadableWhy::Missing));
+    let verified = redrive.verify_payloads(vault, &[], |_| {}).await.expect("looked at");
+    assert_eq!((verified.broken, known().await), (1, Some(UnreadableWhy::Missing)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_reads_do_not_find_in_a_folder_is_marked_until_they_do() {
+    let (folder, redrive) = (tempfile::tempdir().expect("a folder"), redrive());
+    let vault = Vault::open(&folder.path().display().to_string(), &redrive).expect("a vault");
+    lose(&redrive, &vault, folder.path()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(not(feature = "s3"), ignore = "needs the feature s3")]
+async fn a_payload_that_reads_do_not_find_in_a_bucket_is_marked_until_they_do() {
+    let (s3, redrive) = (S3::start(), redrive());
+    let vault = s3.vault(&redrive, "the-secret");
+    lose(&redrive, &vault, &s3.folder.path().join("evidence/payloads")).await;
+    let page = save(&vault, b"another page", u64::MAX).await.expect("kept");
+    assert!(s3.vault(&redrive, "wrong").verify(page.hash).await.is_err());
+    let found = redrive.store().place_of_payload(page.hash).await.expect("asked").expect("registered");
+    assert_eq!(found.unreadable, None, "a vault that refuses says nothing of it");
 }
 
 /// A bucket may be anybody's: two stores in it never meet, and what else is there is not touched.

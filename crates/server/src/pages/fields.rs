@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use redrive::answers::KeyedRequest;
+use redrive::config::nearest;
 use redrive::contract::KeptAnswer;
 
 use super::mended::mended;
@@ -35,6 +36,13 @@ impl Fields {
     /// Everything that has a name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Refuses fields that nobody reads, with what was probably meant: a filter that is passed over would show too much.
+    pub fn check_names(&self, known: &[&str]) -> Result<(), ApiError> {
+        let Some((unknown, _)) = self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) else { return Ok(()) };
+        let meant = nearest(unknown, known).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        Err(ApiError::invalid(unknown, format!("there is no filter `{unknown}`{meant}")))
     }
 
     /// The fields but those that were made for somebody who is no longer signed in, to be sent again.
@@ -87,7 +95,8 @@ where
     let request = format!("{}?{}", visitor.here, blake3::hash(fields.to_text().as_bytes()).to_hex());
     let keyed = match app.redrive().begin_request(who, &key, &request).await? {
         KeyedRequest::Answered(kept) => {
-            return Ok(Redirect::to(&String::from_utf8_lossy(&kept.body)).into_response());
+            let address = String::from_utf8_lossy(&kept.body);
+            return Ok(Redirect::to(if address.is_empty() { path } else { &address }).into_response());
         }
         KeyedRequest::Open(keyed) => keyed,
     };
@@ -95,17 +104,10 @@ where
         match act().await {
             Ok(Done::At(address)) => {
                 let answer = KeptAnswer { request, status: 303, body: address.clone().into_bytes() };
-                app.redrive().keep_answer(who, &key, answer).await?;
-                Ok(Redirect::to(&address).into_response())
+                Ok((Redirect::to(&address).into_response(), Some(answer)))
             }
-            Ok(Done::Asks(page)) => {
-                app.redrive().let_go_of_request(who, &key, &request).await;
-                Ok(page)
-            }
-            Err(problem) => {
-                app.redrive().let_go_of_request(who, &key, &request).await;
-                Err(mended(visitor, fields, problem).seen_by(visitor))
-            }
+            Ok(Done::Asks(page)) => Ok((page, None)),
+            Err(problem) => Err(mended(visitor, fields, problem).seen_by(visitor)),
         }
     };
     keyed.run(answering).await

@@ -11,7 +11,7 @@ use crate::asked::instant;
 use crate::error::ApiError;
 
 /// The names, in the order in which they are shown.
-const NAMES: [&str; 11] =
+pub const NAMES: [&str; 11] =
     ["pipeline", "reason", "code", "target", "cause", "proxy", "gate", "round", "since", "until", "text"];
 
 /// What letters have in common, as it was written.

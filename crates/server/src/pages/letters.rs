@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use self::discard::{ask_discard, discard};
 use super::acts::asked;
-use super::filter::LetterFilter;
+use super::filter::{LetterFilter, NAMES};
 use super::overview::pipeline_of;
 use super::part::{self, part};
 use super::parts::{
@@ -36,6 +36,9 @@ use crate::routes::letters::list;
 /// Inputs that stand for a task are cut to so many characters.
 const TASK: usize = 32;
 
+/// What the address of the page may say besides the filter.
+const BESIDES: [&str; 4] = ["sort", "cursor", "said", "about"];
+
 /// How long letters are looked through for a text, and for several things that no index finds together.
 const SEARCHED_FOR: Duration = Duration::from_millis(100);
 const FILTERED_FOR: Duration = Duration::from_millis(25);
@@ -43,6 +46,7 @@ const FILTERED_FOR: Duration = Duration::from_millis(25);
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let (query, pipeline) = (visitor.query(), pipeline_of(&visitor)?);
+    query.check_names(&[NAMES.as_slice(), &BESIDES].concat())?;
     let filter = LetterFilter::of(&query);
     let wanted: Filter = asked(Value::Object(filter.to_json()))?;
     let (cursor, sort) = (query.one("cursor").map(str::to_owned), list::sort_of(query.one("sort"))?);

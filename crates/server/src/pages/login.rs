@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use redrive::sessions::NotSignedIn;
@@ -17,6 +17,9 @@ use crate::app::App;
 use crate::asked::{Query, form};
 use crate::error::ApiError;
 use crate::local::Local;
+
+/// Headers by which browsers say that nobody opened a page yet.
+const PREVIEWS: [&str; 3] = ["sec-purpose", "purpose", "x-moz"];
 
 /// Where one is led after signing in.
 #[derive(Debug, Default, Deserialize)]
@@ -36,15 +39,24 @@ pub fn address(here: &str) -> String {
     }
 }
 
-/// The page on which one signs in; whoever comes by a link that was not opened yet is signed in at once.
-pub async fn show(State(app): State<App>, headers: HeaderMap, Query(asked): Query<Asked>) -> Result<Response, Problem> {
+/// The page on which one signs in; whoever comes by a link that was not opened yet is signed in at once. A preview is refused: it would
+/// use the link up before anybody opens it.
+pub async fn show(
+    State(app): State<App>,
+    method: Method,
+    headers: HeaderMap,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
     let to = own_path(&asked.to);
     let Some(link) = &asked.link else { return Ok(page(&app, to, None, None).await.into_response()) };
-    let (jar, now) = (Jar::of(&app, &headers), app.redrive().now());
+    if method == Method::HEAD || PREVIEWS.into_iter().any(|name| headers.contains_key(name)) {
+        return Ok(StatusCode::SERVICE_UNAVAILABLE.into_response());
+    }
+    let jar = Jar::of(&app, &headers);
     if let Some(local) = local(&app).await?
-        && local.take_link(link, now)
+        && local.take_link(link, app.redrive().now())
     {
-        let cookie = [(header::SET_COOKIE, jar.given(&local.open_session(now).map_err(redrive::Error::from)?))];
+        let cookie = [(header::SET_COOKIE, jar.given(&app.redrive().open_session(local.token()).await?))];
         return Ok((cookie, Redirect::to(to)).into_response());
     }
     if identify_visitor(&app, jar.secret(&headers).as_deref()).await?.is_some() {
@@ -86,8 +98,10 @@ pub async fn enter(State(app): State<App>, headers: HeaderMap, body: Body) -> Re
 /// Opens a session for who has a token, or that of the token file; says why not.
 async fn session_for(app: &App, token: &str) -> Result<Result<String, NotSignedIn>, Problem> {
     if let Some(local) = local(app).await? {
-        let opened = local.is(token).then(|| local.open_session(app.redrive().now()));
-        return Ok(opened.transpose().map_err(redrive::Error::from)?.ok_or(NotSignedIn::Unknown));
+        return Ok(match local.is(token) {
+            true => Ok(app.redrive().open_session(local.token()).await?),
+            false => Err(NotSignedIn::Unknown),
+        });
     }
     let signed_in = app.redrive().sign_in(token).await?;
     Ok(signed_in.map(|signed_in| {

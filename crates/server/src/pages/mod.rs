@@ -103,6 +103,7 @@ fn all() -> Vec<Page> {
         page("/pipelines/{name}", get(pipelines::show)),
         act("/pipelines/{name}/pause", Role::Operator, get(pipelines::ask).post(pipelines::pause)),
         act("/pipelines/{name}/resume", Role::Operator, post(pipelines::resume)),
+        act("/pipelines/{name}/forget", Role::Operator, post(pipelines::forget)),
         page("/replays", get(replays::show)),
         act("/replays/start", Role::Operator, post(replay_new::start)),
         act("/replays/try", Role::Operator, post(replay_try::run)),

@@ -17,14 +17,22 @@ pub use self::held::held;
 pub use self::needs::fires;
 use super::fields::Fields;
 use super::part::part;
-use super::parts::{column, column_num, columns, number, pipeline_state, section_head, share, spark, with_query};
+use super::parts::{
+    column, column_num, columns, further, number, pipeline_state, section_head, share, spark, with_query,
+    without_cursor,
+};
 use super::problem::Problem;
 use super::shell::{self, Page, Place};
 use super::visitor::Visitor;
 use super::{alerts, breakers, pipelines, replays};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::look::figures::{count, counted};
 use crate::look::tone::Tone;
+use crate::page::List;
+
+/// Pipelines on a page.
+const PIPELINES_SHOWN: u32 = 100;
 
 /// Shows the page.
 pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
@@ -62,7 +70,7 @@ where
         let lines = look.pipelines().await?;
         Ok(match (pipeline, lines) {
             (Some(name), []) => unknown(name),
-            _ => pipeline_table(Some("Pipelines"), lines, now),
+            _ => pipeline_table(visitor, Some("Pipelines"), lines, now)?,
         })
     };
     let wait = async { Ok(held(visitor, look.held().await?, &look.retrying().await?, now)) };
@@ -94,16 +102,29 @@ fn unknown(name: &PipelineName) -> Markup {
     }
 }
 
-/// Pipelines as a table, under a heading where the page is about more than them.
-pub fn pipeline_table(heading: Option<&str>, lines: &[PipelineLine], now: Timestamp) -> Markup {
+/// A page of pipelines as a table, under a heading where the page is about more than them.
+pub fn pipeline_table(
+    visitor: &Visitor,
+    heading: Option<&str>,
+    lines: &[PipelineLine],
+    now: Timestamp,
+) -> Result<Markup, ApiError> {
     let fact = "Died: last hour, and the same hour last week";
-    html! {
+    let cursor = visitor.query().one("cursor").map(str::to_owned);
+    let page = List { asked: (), limit: PIPELINES_SHOWN, cursor }.cut(lines.iter().collect())?;
+    let here = without_cursor(&visitor.here);
+    Ok(html! {
         section.first[heading.is_none()] aria-label="Pipelines" {
             @match heading { Some(heading) => (section_head("pl", heading, fact)), None => p.fact.table-head { (fact) } }
             @if lines.is_empty() {
                 p.empty { "No pipeline yet. " code { "redrive run" } " and " code { "redrive push" } " make one." }
             }
             @else {
+                @if page.items.len() < lines.len() {
+                    p.fact { (count(page.items.len() as i64)) " of " (counted(lines.len() as i64, "pipeline", "pipelines")) ". "
+                        @if visitor.query().one("cursor").is_some() { a href=(here) { "First page" } }
+                    }
+                }
                 table.pipelines role="table" {
                     (columns(&[
                         column("Pipeline"), column("State"), column("Done per hour, 24 h, peak"),
@@ -111,11 +132,12 @@ pub fn pipeline_table(heading: Option<&str>, lines: &[PipelineLine], now: Timest
                         column_num("Oldest due"), column_num("Running"), column_num("Retrying"), column_num("Dead"),
                         column_num("Workers"),
                     ]))
-                    tbody role="rowgroup" #pipelines data-rows="" { @for line in lines { (pipeline(line, now)) } }
+                    tbody role="rowgroup" #pipelines data-rows="" { @for line in &page.items { (pipeline(line, now)) } }
                 }
+                (further(&here, page.next.as_deref()))
             }
         }
-    }
+    })
 }
 
 fn pipeline(line: &PipelineLine, now: Timestamp) -> Markup {

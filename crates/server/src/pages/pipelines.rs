@@ -17,10 +17,11 @@ use redrive_core::counts::Event;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
 use redrive_core::paths::in_path;
+use redrive_core::pipelines::Contents;
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::Role;
 
-pub use self::pause::{ask, pause, resume};
+pub use self::pause::{ask, forget, pause, resume};
 use super::part::{self, part};
 use super::parts::{
     Button, about, button, column, column_num, columns, command, commands, instant, link, name, pipeline_state,
@@ -48,9 +49,13 @@ pub fn address(name: &str) -> String {
 pub async fn list(State(app): State<App>, visitor: Visitor) -> Result<Response, Problem> {
     let setting = app.setting();
     let look = app.redrive().look(&setting, |name: &PipelineName| visitor.caller.covers(name), false);
-    let stand = async { Ok(overview::pipeline_table(None, look.pipelines().await?, look.now)) };
+    let said = visitor.query();
+    let stand = async { Ok(overview::pipeline_table(&visitor, None, look.pipelines().await?, look.now)?) };
     let body = html! {
         div.head { h1 { "Pipelines" } }
+        @if let (Some("forget"), Some(name)) = (said.one("said"), said.one("about")) {
+            div.said role="status" { "Pipeline " (text(name)) " is forgotten until something of it comes." }
+        }
         (part(&visitor, ("pl", "Pipelines"), stand).await)
         (command("redrive pipeline list"))
     };
@@ -170,12 +175,21 @@ fn head(
                     (button(visitor, &Button { action: &format!("{path}/resume"), label: "Resume", role: Role::Operator, fields: &[], class: "primary", key: None }))
                 }
                 @else { (link(visitor, Role::Operator, &format!("{path}/pause"), "Pause…", "", None)) }
+                @if is_empty(view, held) {
+                    (button(visitor, &Button { action: &format!("{path}/forget"), label: "Forget", role: Role::Operator, fields: &[], class: "", key: None }))
+                }
                 a.button href={ "/causes?pipeline=" (view.name) } { "Causes" }
                 a.button href={ "/letters?pipeline=" (view.name) } { "Letters" }
                 (commands(&commands_of(view)))
             }
         }
     }
+}
+
+/// Whether a pipeline has nothing, is defined nowhere and nobody works on it.
+fn is_empty(view: &PipelineView, held: &[BreakerView]) -> bool {
+    let contents = Contents::new(&view.ledger, &Ledger::default(), held.len() as i64, view.paused.is_some());
+    contents.is_empty() && !view.configured && view.workers == 0
 }
 
 /// The ledger as an equation, and beside it what is done elsewhere.

@@ -232,7 +232,7 @@ fn places(visitor: &Visitor, current: Option<Place>, glance: (&Glance, bool)) ->
             details.more { summary { "More" } ul { @for place in Place::ALL.into_iter().filter(|p| p.is_in_more()) {
                 li { a href=(place.address(visitor)) { (place.name()) } }
             } li { a href="/search" { "Search" } }
-            @if !visitor.caller.is_local() { li { (who(visitor)) } } } }
+            li { (who(visitor)) } } }
         }
     }
 }
@@ -305,17 +305,15 @@ fn audit(glance: &Glance, is_read: bool) -> Markup {
 
 fn who(visitor: &Visitor) -> Markup {
     html! {
-        @if visitor.caller.is_local() {
-            span.wide-only title="This store has no token: whoever can read its token file may do everything" {
-                "admin (no tokens yet)"
+        form.sign-out method="post" action="/logout" {
+            (carried(visitor))
+            @if visitor.caller.is_local() {
+                span.wide-only title="This store has no token: whoever can read its token file may do everything" {
+                    "admin (no tokens yet) "
+                }
             }
-        }
-        @else {
-            form.sign-out method="post" action="/logout" {
-                (carried(visitor))
-                span { (name(visitor.caller.name())) ", " (visitor.caller.role()) " " }
-                button.plainly.small { "Sign out" }
-            }
+            @else { span { (name(visitor.caller.name())) ", " (visitor.caller.role()) " " } }
+            button.plainly.small { "Sign out" }
         }
     }
 }

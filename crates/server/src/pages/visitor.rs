@@ -15,13 +15,13 @@ use super::fields::Fields;
 use super::live::{self, PARTS};
 use super::problem::{self, Problem};
 use super::{login, settings};
-use crate::access::{Caller, identify_visitor};
+use crate::access::{Caller, admit, identify_visitor, is_local_session};
 use crate::app::App;
 use crate::asked::form;
 use crate::error::ApiError;
 use crate::held::Held;
 use crate::once::uncancelled;
-use crate::places::Place;
+use crate::prefix;
 
 /// What the secret is turned into a form's token with.
 const FORMS: &str = "redrive 2026-11 tokens of forms";
@@ -66,10 +66,10 @@ impl Visitor {
 
     /// Whether they would be let in now: who follows something may have been let in long ago.
     pub async fn is_let_in(&self, app: &App) -> bool {
-        if self.caller.is_local() {
-            return self.caller.is_let_in(app).await.is_ok_and(|is| is);
-        }
         let Ok(known) = app.tokens().await else { return false };
+        if self.caller.is_local() {
+            return known.is_empty() && is_local_session(app, &self.secret).await.is_ok_and(|is| is);
+        }
         app.redrive().find_session(&self.secret, &known).await.is_ok_and(|token| token.is_some())
     }
 
@@ -104,28 +104,20 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
     let (Some(caller), Some(secret)) = (caller, secret.as_deref()) else {
         return sign_in(&app, secret.as_deref(), &here, request).await;
     };
-    if let Some(place) = request.extensions().get::<Place>() {
-        place.note_known();
-    }
-    let held = Held::default();
-    match app.enter(caller.name()) {
-        Ok(place) => held.keep(place),
+    let held = match admit(&app, &caller, &mut request) {
+        Ok(held) => held,
         Err(error) => return Problem::from(error).into_response(),
-    }
-    request.extensions_mut().insert(held.clone());
+    };
     let is_form = request.method() == Method::POST;
     let parts = request.headers().get(PARTS).filter(|_| !is_form).and_then(|parts| parts.to_str().ok()).map(Arc::from);
     let visitor = Visitor { caller, here, is_form, parts, secret: secret.into() };
     let response = match checked(&app, visitor.clone(), (role, &held), request).await {
         // A disconnect does not cancel a form.
-        Ok(request) if is_form => match uncancelled(held, next.run(request)).await {
+        Ok(request) if is_form => match uncancelled(held.clone(), next.run(request)).await {
             Ok(response) => response,
             Err(error) => Problem::from(error).into_response(),
         },
-        Ok(request) => {
-            let _held = held;
-            next.run(request).await
-        }
+        Ok(request) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
     problem::framed(&app, &visitor, response).await
@@ -175,6 +167,7 @@ async fn sign_in(app: &App, secret: Option<&str>, here: &str, request: Request) 
 /// The cookie of a server.
 pub struct Jar {
     name: String,
+    path: String,
     is_secure: bool,
 }
 
@@ -189,7 +182,15 @@ impl Jar {
         let is_secure = options.tls.is_some() || options.proxies.is_some() || is_https;
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|b| b.is_ascii_digit()));
         let port = port.map(|port| format!("-{port}")).unwrap_or_default();
-        Self { name: format!("{}redrive{port}", if is_secure { "__Host-" } else { "" }), is_secure }
+        // Other servers of the same host have other paths.
+        let below = prefix::of(options, headers);
+        let kind = match (is_secure, below) {
+            (true, "") => "__Host-",
+            (true, _) => "__Secure-",
+            (false, _) => "",
+        };
+        let path = if below.is_empty() { "/" } else { below };
+        Self { name: format!("{kind}redrive{port}"), path: path.to_owned(), is_secure }
     }
 
     /// The secret that a browser sent.
@@ -212,7 +213,7 @@ impl Jar {
 
     fn header(&self, value: &str) -> HeaderValue {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        let text = format!("{}={value}; Path=/; HttpOnly; SameSite=Lax{secure}", self.name);
+        let text = format!("{}={value}; Path={}; HttpOnly; SameSite=Lax{secure}", self.name, self.path);
         HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
     }
 }
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_this_server_alone() {
-        let jar = Jar { name: "__Host-redrive".into(), is_secure: true };
+        let jar = Jar { name: "__Host-redrive".into(), path: "/".into(), is_secure: true };
         let given = jar.given("rds_x");
         let given = given.to_str().expect("text");
         for part in ["__Host-redrive=rds_x", "HttpOnly", "SameSite=Lax", "Secure", "Path=/", "Max-Age=43200"] {

@@ -106,6 +106,7 @@ async fn who_is_let_near_some_pipelines_sees_nothing_of_others() {
         (format!("GET /causes/{cause}/differences"), None),
         ("GET /pipelines/bank/definition".to_owned(), None),
         ("POST /pipelines/bank/resume".to_owned(), Some(json!({}))),
+        ("POST /pipelines/bank/forget".to_owned(), Some(json!({}))),
         ("POST /breakers/close".to_owned(), Some(json!({ "target": "t", "pipeline": "bank" }))),
         ("POST /breakers/probe".to_owned(), Some(json!({ "target": "t", "pipeline": "bank" }))),
         ("POST /replays/plan".to_owned(), Some(json!({ "letters": { "ids": [id] } }))),

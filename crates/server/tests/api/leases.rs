@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use redrive_core::tokens::Role;
 use serde_json::{Value, json};
 
 use crate::browsing::Browser;
@@ -406,4 +407,32 @@ async fn a_job_carries_its_trace_from_enqueue_to_settlement() {
     let wrong = json!({ "pipeline": "shop", "jobs": [{ "input": {}, "traceparent": "yesterday" }] });
     let answer = server.post("/jobs", wrong).await;
     assert_eq!((answer.status, &answer.json()["error"]["field"]), (400, &json!("jobs[0].traceparent")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_replay_or_try_is_as_unknown_to_a_lease_as_none() {
+    let server = Running::with("[pipeline.bank]\nhandler = \"remote\"\n").await;
+    let letter = json!({ "pipeline": "bank", "input": { "n": 1 }, "message": "no", "payload": { "text": "<p>" } });
+    let saved = server.post("/letters", letter).await.ok()["letters"][0]["id"].clone();
+    let other = server.report("bank", json!({ "n": 2 }), "no").await;
+    let replay = server.post("/replays", json!({ "letters": { "ids": [other] } })).await.ok()["replay"]["id"].clone();
+    let tried = server.post("/tries", json!({ "letters": { "ids": [saved] } })).await.ok()["id"].clone();
+    server.token("ada", Role::Admin, &[]).await;
+    let limited = server.token("eve", Role::Worker, &["shop"]).await;
+    let own = server.token("bot", Role::Worker, &["bank"]).await;
+    let ask = async |token: &str, pipeline: &str, op: &Value| {
+        let body = json!({ "pipelines": [pipeline], "op": op });
+        server.ask_as(Some(token), "POST /leases", &[], Some(body)).await
+    };
+    let none = json!("019a3b44-61a4-7000-8000-000000000009");
+    let unknown = ask(&limited, "shop", &none).await;
+    assert_eq!(unknown.refused(), (404, "not_found".to_owned()));
+    for op in [&replay, &tried] {
+        assert!(op.is_string(), "{op}");
+        let told = ask(&limited, "shop", op).await;
+        let same =
+            String::from_utf8_lossy(&unknown.body).replace(none.as_str().expect("text"), op.as_str().expect("text"));
+        assert_eq!((told.status, String::from_utf8_lossy(&told.body).into_owned()), (404, same));
+        assert_eq!(ask(&own, "bank", op).await.status, 200);
+    }
 }

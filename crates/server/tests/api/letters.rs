@@ -1,5 +1,6 @@
 //! Letters: failures from elsewhere, looking at them, giving them up.
 
+use redrive_core::tokens::Role;
 use serde_json::{Value, json};
 
 use crate::running::Running;
@@ -219,4 +220,26 @@ async fn letters_are_given_up_with_a_record_and_never_all_by_mistake() {
     assert_eq!(shown.refused(), (409, "not_dead".to_owned()));
     let all = server.post("/letters/discard", json!({ "letters": { "pipeline": "cart" }, "why": "old" })).await.ok();
     assert_eq!(all["discarded"], 1);
+}
+
+#[tokio::test]
+async fn id_of_a_foreign_letter_is_answered_as_one_that_nobody_has() {
+    let server = Running::start().await;
+    let foreign = server.report("bank", json!({ "n": 1 }), "gone").await;
+    let own = server.report("shop", json!({ "n": 1 }), "gone").await;
+    server.token("ada", Role::Admin, &[]).await;
+    let limited = server.token("eve", Role::Worker, &["shop"]).await;
+    let send = async |id: &str, n: u32| {
+        let letter = json!({ "pipeline": "shop", "input": { "n": n }, "message": "gone", "id": id });
+        let told = server.ask_as(Some(&limited), "POST /letters", &[], Some(letter)).await.ok();
+        let letter = told["letters"][0].clone();
+        (letter["result"].as_str().map(str::to_owned), letter["id"].as_str().expect("an id").to_owned())
+    };
+    let result = |text: &str| Some(text.to_owned());
+    for (n, id) in [(2, foreign.as_str()), (3, "019a3b44-61a4-7000-8000-000000000009")] {
+        let (first, given) = send(id, n).await;
+        assert!(first == result("new") && given != id, "{first:?} {given}");
+        assert_eq!(send(id, n).await, (result("known"), given), "sent again");
+    }
+    assert_eq!(send(&own, 1).await, (result("known"), own.clone()), "one of their own pipeline");
 }

@@ -317,6 +317,25 @@ async fn refused_bodies_are_read_on_so_that_the_answer_is_heard() {
     }
 }
 
+/// Short bodies of many values become large: seven of them take all the room there is for bodies, which is a tenth of what they become.
+#[tokio::test(flavor = "multi_thread")]
+async fn short_bodies_of_many_values_take_room_for_what_they_become() {
+    let server = std::sync::Arc::new(Running::start().await);
+    let body = json!({ "pipeline": "shop", "jobs": [{ "input": { "many": vec![json!({ "n": 1 }); 74_000] } }] });
+    let held = server.hold("enqueue");
+    let mut sent = tokio::task::JoinSet::new();
+    for _ in 0..9 {
+        let (server, body) = (std::sync::Arc::clone(&server), body.clone());
+        sent.spawn(async move { server.post("/jobs", body).await });
+    }
+    // All others wait.
+    let refused = sent.join_next().await.expect("one").expect("answered");
+    assert_eq!(refused.refused(), (429, "too_many_requests".to_owned()));
+    held.release();
+    let answers = sent.join_all().await;
+    assert!(answers.iter().filter(|answer| answer.status == 201).count() >= 6, "{answers:?}");
+}
+
 /// Names of pipelines that strangers make up end somewhere; those that exist or are defined are not concerned.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_pipelines_than_may_be_come_into_being_over_the_network() {

@@ -73,6 +73,39 @@ async fn a_session_holds_on_every_server_of_the_store() {
 }
 
 #[tokio::test]
+async fn cookie_is_no_good_after_signing_out() {
+    let server = Running::start().await;
+    let another = Browser::another(&server).await;
+    assert_signing_out_ends(Browser::new(&server), &server).await;
+    assert_eq!(another.get("/").await.status, 200, "another session goes on");
+    let token = server.token("ada", Role::Admin, &[]).await;
+    assert_signing_out_ends(Browser::signed_in(&server, &token).await, &server).await;
+}
+
+async fn assert_signing_out_ends(browser: Browser<'_>, server: &Running) {
+    let cookie = browser.cookie().expect("a cookie");
+    let page = browser.page("/").await;
+    assert_eq!(browser.submit(&page, "/logout", &[]).await.leads_to(), "/login");
+    let kept = Browser::with_cookie(server, &cookie);
+    assert!(kept.get("/").await.leads_to().starts_with("/login"), "somebody kept the cookie");
+}
+
+#[tokio::test]
+async fn preview_of_the_one_time_link_does_not_use_it_up() {
+    let server = Running::start().await;
+    let link = server.one_time_link().await;
+    let ask = async |method: &str, more: &str| {
+        server.send(&format!("{method} {link} HTTP/1.1\r\nhost: {}{more}", server.address), b"").await
+    };
+    for (method, more) in [("HEAD", ""), ("GET", "\r\nsec-purpose: prefetch"), ("GET", "\r\npurpose: prefetch")] {
+        let answer = ask(method, more).await;
+        assert_eq!((answer.status, answer.header("set-cookie")), (503, None), "{method}{more}");
+    }
+    assert!(ask("GET", "").await.header("set-cookie").is_some());
+    assert!(ask("GET", "").await.header("set-cookie").is_none(), "once");
+}
+
+#[tokio::test]
 async fn what_was_filled_in_survives_the_end_of_a_session() {
     let server = Running::start().await;
     server.report("shop", json!({ "url": "https://shop.example/1" }), "gone").await;

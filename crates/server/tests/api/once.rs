@@ -25,6 +25,17 @@ async fn a_request_that_is_sent_again_with_its_key_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn request_whose_answer_was_dropped_is_not_done_again() {
+    let server = Running::start().await;
+    let body = json!({ "pipeline": "shop", "jobs": [{ "input": { "n": 1 } }] });
+    let send = async || server.ask_as(None, "POST /jobs", &["idempotency-key: abc"], Some(body.clone())).await;
+    assert_eq!(send().await.status, 201);
+    server.redrive.store().shorten_answers(0, 10).await.expect("dropped");
+    assert_eq!(send().await.refused(), (409, "answer_dropped".to_owned()));
+    assert_eq!(server.get("/jobs").await.ok()["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_refused_may_be_done_yet_with_the_same_key() {
     let server = Running::start().await;
     let send = async || {
@@ -140,6 +151,56 @@ async fn what_a_killed_server_did_is_not_done_again_under_its_key() {
         let ids = |list: &Value| list["items"].as_array().expect("items").iter().map(|one| one["id"].clone()).collect();
         let [then, now]: [Vec<Value>; 2] = [ids(&done), ids(&server.get(list).await.ok())];
         assert_eq!(then, now, "{path}");
+    }
+    server.audit().await;
+}
+
+/// What people do about something, each as it is asked for after those before it.
+async fn deeds(server: &Running) -> Vec<(String, Value)> {
+    let (first, second) = (server.report("shop", json!({ "n": 1 }), "no").await, json!({ "n": 2 }));
+    let second = server.report("shop", second, "no").await;
+    let job = server.enqueue("mill", [json!({ "n": 1 })]).await[0].clone();
+    let cause = server.get("/causes").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
+    let started = server.post("/replays", json!({ "letters": { "ids": [first] } })).await.ok();
+    let replay = started["replay"]["id"].as_str().expect("an id").to_owned();
+    let (change, of_replay) = (format!("/causes/{cause}/changes"), |verb: &str| format!("/replays/{replay}/{verb}"));
+    let target = json!({ "target": "t.example", "pipeline": "shop" });
+    vec![
+        (change.clone(), json!({ "verb": "assign", "owner": "ada" })),
+        (change.clone(), json!({ "verb": "mute", "until": "7d" })),
+        (change.clone(), json!({ "verb": "unmute" })),
+        (change.clone(), json!({ "verb": "resolve", "why": "fixed" })),
+        (change, json!({ "verb": "reopen" })),
+        (of_replay("pause"), json!({})),
+        (of_replay("resume"), json!({})),
+        (of_replay("cancel"), json!({})),
+        ("/pipelines/shop/pause".to_owned(), json!({ "why": "moving", "until": "2h" })),
+        ("/pipelines/shop/resume".to_owned(), json!({})),
+        ("/breakers/hold".to_owned(), target.clone()),
+        ("/breakers/close".to_owned(), target),
+        ("/letters/discard".to_owned(), json!({ "letters": { "ids": [second] }, "why": "gone" })),
+        ("/jobs/cancel".to_owned(), json!({ "ids": [job], "why": "wrong" })),
+        ("/pipelines/mill/forget".to_owned(), json!({})),
+    ]
+}
+
+/// A deed is one transaction, and its key another. A server that is killed between the two has done it and does not know the answer: the
+/// request runs again, and finds that there is nothing left to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn deed_of_a_killed_server_is_not_done_again_under_its_key() {
+    let mut server = Running::start().await;
+    let noted = async |server: &Running| server.get("/activity?limit=100").await.ok()["items"].clone();
+    for (at, (path, body)) in deeds(&server).await.into_iter().enumerate() {
+        let key = format!("idempotency-key: {at}");
+        let ask =
+            async |server: &Running| server.ask_as(None, &format!("POST {path}"), &[&key], Some(body.clone())).await;
+        server.refuse(&["keep_answer"]);
+        assert_eq!(ask(&server).await.status, 503, "{path}");
+        let done = noted(&server).await;
+        server = server.restart().await;
+        let again = ask(&server).await;
+        assert!(matches!(again.status, 200..300 | 404 | 409), "{path} {body}: {again:?}");
+        assert_eq!(noted(&server).await, done, "{path} {body} is done twice");
     }
     server.audit().await;
 }

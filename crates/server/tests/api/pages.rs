@@ -101,6 +101,47 @@ async fn an_address_that_is_none_of_ours_has_the_way_back_around_it() {
     assert_eq!(server.get("/nowhere").await.refused(), (404, "not_found".to_owned()));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn pipelines_come_in_pages_of_a_hundred_with_the_sums_of_all() {
+    let server = Running::start().await;
+    let letters: Vec<_> =
+        (0..130).map(|n| json!({ "pipeline": format!("p{n:03}"), "input": { "n": n }, "message": "no" })).collect();
+    server.post("/letters", json!(letters)).await.ok();
+    let browser = Browser::new(&server);
+    for path in ["/", "/pipelines"] {
+        let first = browser.page(path).await;
+        assert_eq!(first.matches("id=\"pipeline-").count(), 100, "{path}");
+        assert!(first.contains("100 of 130 pipelines"), "{path}: {first}");
+        let next = format!("href=\"{path}?cursor=100\"");
+        assert!(first.contains(&next), "{path}: {first}");
+        let second = browser.page(&format!("{path}?cursor=100")).await;
+        assert_eq!(second.matches("id=\"pipeline-").count(), 30, "{path}");
+        assert!(second.contains("First page") && !second.contains("Next page"), "{path}: {second}");
+        let seen =
+            (0..130).all(|n| [&first, &second].iter().any(|page| page.contains(&format!("\"pipeline-p{n:03}\""))));
+        assert!(seen, "{path}");
+        if path == "/" {
+            assert_eq!(first.matches("130 died").count(), second.matches("130 died").count(), "{first}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn filter_that_there_is_not_is_refused_with_the_one_that_was_meant() {
+    let server = Running::start().await;
+    server.report("shop", json!({ "n": 1 }), "gone").await;
+    let browser = Browser::new(&server);
+    for (query, meant) in [("reson=dns", "did you mean `reason`?"), ("pipelines=shop&sort=oldest", "`pipeline`?")] {
+        let page = browser.get(&format!("/letters?{query}")).await;
+        assert_eq!(page.status, 400, "{query}");
+        assert!(page.text().contains(meant), "{query}: {}", page.text());
+        let told = server.get(&format!("/letters?{query}")).await;
+        assert_eq!(told.refused(), (400, "invalid".to_owned()), "{query}");
+        assert!(String::from_utf8_lossy(&told.body).contains(meant), "{told:?}");
+    }
+    assert_eq!(browser.get("/letters?reason=dns&sort=oldest&said=discard&about=3").await.status, 200);
+}
+
 #[tokio::test]
 async fn wrong_addresses_and_filters_are_pages_that_keep_the_filters_and_lead_on() {
     let (server, _) = with_letters(1).await;

@@ -1,7 +1,10 @@
 //! Payloads: the exact bytes come back.
 
+use std::time::Duration;
+
 use data_encoding::BASE64;
 use redrive_core::tokens::Role;
+use redrive_server::Options;
 use serde_json::{Value, json};
 
 use crate::browsing::Browser;
@@ -115,4 +118,38 @@ async fn an_import_that_names_a_foreign_payload_gives_nobody_its_bytes() {
     assert_eq!(import(&admin, "bank", &id(3)).await, 200, "who sees all names any");
     let browser = Browser::signed_in(&server, &limited).await;
     assert!(!browser.page(&format!("/letters/{}", id(2))).await.contains("balance"), "nor does the page show them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vault_that_is_away_is_503_and_named() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let vault = folder.path().join("vault");
+    let server = Running::with(&format!("vault = {:?}\n", vault.display().to_string())).await;
+    let letter = json!({ "pipeline": "shop", "input": { "n": 1 }, "message": "no", "payload": { "text": "<p>" } });
+    let told = server.post("/letters", letter).await.ok();
+    let path = format!("/payloads/{}/bytes", told["letters"][0]["id"].as_str().expect("an id"));
+    assert_eq!(server.get(&path).await.status, 200);
+    std::fs::rename(&vault, folder.path().join("unmounted")).expect("moved");
+    let away = server.get(&path).await;
+    assert_eq!(away.refused(), (503, "vault_unavailable".to_owned()));
+    assert!(away.header("retry-after").is_some() && away.json().to_string().contains("/vault"), "{away:?}");
+    std::fs::rename(folder.path().join("unmounted"), &vault).expect("moved back");
+    assert_eq!(server.get(&path).await.status, 200);
+    std::fs::remove_dir_all(&vault).and_then(|()| std::fs::create_dir(&vault)).expect("emptied");
+    assert_eq!(server.get(&path).await.refused(), (404, "not_found".to_owned()), "the vault is there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vault_that_does_not_answer_is_503_in_time() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let mut options = Options::listening(([127, 0, 0, 1], 0).into());
+    options.patience.vault = Duration::from_millis(100);
+    let server = Running::configured(&format!("vault = {:?}\n", folder.path().display().to_string()), options).await;
+    let letter = json!({ "pipeline": "shop", "input": { "n": 1 }, "message": "no", "payload": { "text": "<p>" } });
+    let told = server.post("/letters", letter).await.ok();
+    let path = format!("/payloads/{}/bytes", told["letters"][0]["id"].as_str().expect("an id"));
+    // The vault asks first where a payload is.
+    let held = server.hold("place_of_payload");
+    assert_eq!(server.get(&path).await.refused(), (503, "vault_unavailable".to_owned()));
+    held.release();
 }

@@ -1,6 +1,8 @@
-//! Pipelines: pausing and resuming them.
+//! Pipelines: pausing, resuming and forgetting them.
 
-use serde_json::json;
+use redrive_core::tokens::Role;
+use redrive_server::Options;
+use serde_json::{Value, json};
 
 use crate::browsing::Browser;
 use crate::running::Running;
@@ -82,4 +84,69 @@ async fn a_reported_pipeline_has_what_was_reported_and_no_settings_of_ours() {
     server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": [done] })).await.ok();
     let own = browser.page("/pipelines/shop").await;
     assert!(own.contains("<dt>+ done</dt><dd>1 ") && !own.contains("Done elsewhere"), "{own}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_pipeline_is_forgotten_and_leaves_room_for_another() {
+    let options = Options { pipelines_max: 1, ..Options::listening(([127, 0, 0, 1], 0).into()) };
+    let server = Running::with_options(options).await;
+    let admin = server.token("ada", Role::Admin, &[]).await;
+    let [viewer, operator, foreign] = [
+        server.token("eve", Role::Viewer, &[]).await,
+        server.token("bob", Role::Operator, &["shop"]).await,
+        server.token("ann", Role::Operator, &["bank"]).await,
+    ];
+    let ask =
+        async |token: &str, request: &str, body: Value| server.ask_as(Some(token), request, &[], Some(body)).await;
+    let forget = async |token: &str| ask(token, "POST /pipelines/shop/forget", json!({})).await;
+    let letter = |pipeline: &str, n: u32| json!({ "pipeline": pipeline, "input": { "n": n }, "message": "no" });
+    assert_eq!(forget(&operator).await.refused(), (404, "not_found".to_owned()));
+    ask(&admin, "POST /letters", letter("shop", 1)).await.ok();
+    assert_eq!(forget(&viewer).await.refused(), (403, "role_required".to_owned()));
+    assert_eq!(forget(&foreign).await.refused(), (403, "foreign_pipeline".to_owned()));
+    let refused = forget(&operator).await;
+    assert_eq!(refused.refused(), (409, "pipeline_state".to_owned()));
+    assert!(
+        refused.json()["error"]["message"].as_str().is_some_and(|why| why.contains("it has 1 dead")),
+        "{refused:?}"
+    );
+    let discard = json!({ "letters": { "pipeline": "shop" }, "why": "a typo" });
+    ask(&admin, "POST /letters/discard", discard).await.ok();
+    assert_eq!(ask(&admin, "POST /letters", letter("bank", 1)).await.refused().1, "too_many_pipelines");
+    assert_eq!(forget(&operator).await.ok()["discarded"], 1);
+    let listed = server.ask_as(Some(&admin), "GET /pipelines", &[], None).await.ok();
+    assert_eq!(listed["items"], json!([]));
+    assert_eq!(forget(&operator).await.refused(), (404, "not_found".to_owned()), "it is forgotten");
+    ask(&admin, "POST /letters", letter("bank", 1)).await.ok();
+    assert_eq!(ask(&admin, "POST /letters", letter("shop", 2)).await.refused().1, "too_many_pipelines");
+    server.audit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn page_of_an_empty_pipeline_forgets_it() {
+    let server = Running::start().await;
+    let browser = Browser::new(&server);
+    let id = server.report("typo", json!({ "n": 1 }), "no").await;
+    assert!(!browser.page("/pipelines/typo").await.contains("/pipelines/typo/forget"), "a letter is dead");
+    server.post("/letters/discard", json!({ "letters": { "ids": [id] }, "why": "a typo" })).await.ok();
+    let page = browser.page("/pipelines/typo").await;
+    let told = browser.submit(&page, "/pipelines/typo/forget", &[]).await.leads_to().to_owned();
+    let list = browser.page(&told).await;
+    assert!(list.contains(" is forgotten until") && !list.contains("id=\"pipeline-typo\""), "{list}");
+    assert_eq!(browser.get("/pipelines/typo").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pipeline_that_is_defined_or_worked_on_is_not_forgotten() {
+    let server = Running::with("[pipeline.shop]\nhandler = \"remote\"\n").await;
+    let forget = async |name: &str| {
+        let told = server.post(&format!("/pipelines/{name}/forget"), json!({})).await;
+        told.json()["error"]["message"].as_str().map(str::to_owned)
+    };
+    assert!(forget("shop").await.is_some_and(|why| why.contains("defined in redrive.toml")));
+    server.enqueue("loose", [json!({ "n": 1 })]).await;
+    let leased = server.post("/leases", json!({ "pipelines": ["loose"] })).await.ok();
+    let job = json!({ "lease": leased["leases"][0]["lease"], "verdict": "done" });
+    server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": [job] })).await.ok();
+    assert!(forget("loose").await.is_some_and(|why| why.contains("is worked on")));
 }

@@ -102,7 +102,12 @@ impl Running {
 
     /// The same that is told something else besides its configuration.
     pub async fn with_options(options: Options) -> Self {
-        Self::over_with(std::sync::Arc::new(TempDir::new().expect("a folder")), "", options).await
+        Self::configured("", options).await
+    }
+
+    /// The same with a configuration.
+    pub async fn configured(config: &str, options: Options) -> Self {
+        Self::over_with(std::sync::Arc::new(TempDir::new().expect("a folder")), config, options).await
     }
 
     async fn over(folder: std::sync::Arc<TempDir>, config: &str) -> Self {
@@ -163,6 +168,11 @@ impl Running {
             None if is_page => String::new(),
             _ => format!("\r\nauthorization: Bearer {LOCAL}"),
         }
+    }
+
+    /// The path of a page that signs in whoever opens it first.
+    pub async fn one_time_link(&self) -> String {
+        self.app.one_time_link().await.expect("made").expect("the store has no token")
     }
 
     /// Stops the server: nobody listens any more.

@@ -65,3 +65,18 @@ pub async fn a_request_is_held_by_one_process(store: Shared) {
     let answered = BegunRequest { answer: Some(answer("first")), ..begun(false) };
     assert_eq!(begin(&store, ("ada", "k"), "hash", (0, 23)).await, answered);
 }
+
+/// Of answers that are too long together the oldest lose their bodies, and are not begun again.
+pub async fn the_oldest_answers_are_shortened(store: Shared) {
+    for (who, key, secs) in [("ada", "a", 10), ("ada", "b", 11), ("ada", "c", 12), ("bob", "a", 9)] {
+        begin(&store, (who, key), "hash", (0, secs)).await;
+        keep(&store, (who, key), "four", secs).await;
+    }
+    begin(&store, ("ada", "open"), "hash", (0, 5)).await;
+    while store.shorten_answers(8, 1).await.expect("shortened") {}
+    for (who, key, body) in [("ada", "a", ""), ("ada", "b", "four"), ("ada", "c", "four"), ("bob", "a", "four")] {
+        let kept = begin(&store, (who, key), "hash", (0, 20)).await;
+        assert_eq!((kept.is_held, kept.answer), (false, Some(answer(body))), "{who} {key}");
+    }
+    assert_eq!(begin(&store, ("ada", "open"), "hash", (0, 20)).await.begun_at, at(5), "it has no answer yet");
+}

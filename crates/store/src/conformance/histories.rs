@@ -60,7 +60,7 @@ pub async fn seen(store: &Shared) -> String {
     let jobs = store.list_jobs(listed).await.expect("listed").items;
     let all = ListCauses::all(99, at(9_000_000));
     let causes = store.list_causes(all).await.expect("listed");
-    let replays = ListReplays { open_only: false, limit: 99, cursor: None, within: Vec::new() };
+    let replays = ListReplays::newest(99);
     let replays = store.list_replays(replays).await.expect("listed").items;
     let ledgers = store.ledgers().await.expect("read");
     assert!(!jobs.is_empty() && !causes.is_empty() && !replays.is_empty(), "it has lived");

@@ -102,7 +102,7 @@ macro_rules! conformance_tests {
             tasks: [asking_who_is_known_changes_nothing]
             tokens: [a_token_is_kept_and_revoked, the_first_token_is_made_once,
                      a_new_token_inherits_nothing_of_a_revoked_one]
-            answers: [a_request_is_held_by_one_process, a_request_without_an_answer_is_begun_once, the_first_answer_stays]
+            answers: [a_request_is_held_by_one_process, the_oldest_answers_are_shortened, a_request_without_an_answer_is_begun_once, the_first_answer_stays]
             sessions: [a_session_holds_until_it_ends, a_token_has_no_more_sessions_than_it_may, sessions_that_are_over_are_forgotten]
             uploads: [it_is_known_who_brought_an_upload_and_who_uses_it]
             reported: [each_report_is_counted_once, late_reports_are_counted_when_they_died, a_report_meets_jobs_in_every_state, a_history_has_an_end]
@@ -145,8 +145,9 @@ macro_rules! conformance_tests {
                       a_silent_workers_leases_are_lost, a_remote_worker_is_never_gone, what_workers_run_is_listed]
             payloads: [a_payload_on_its_way_is_left_out, the_first_place_counts, what_is_condemned_is_not_registered,
                        what_a_leased_job_wants_is_not_swept, a_settlement_without_its_payload_is_refused, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
-                       payloads_are_listed]
-            pipelines: [a_pause_is_set_on_what_was_seen, what_was_leased_before_a_pause_stays_leased]
+                       payloads_are_listed, what_reads_find_of_a_payload_is_noted]
+            pipelines: [a_pause_is_set_on_what_was_seen, what_was_leased_before_a_pause_stays_leased,
+                        an_empty_pipeline_is_forgotten_until_something_comes]
             breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,
                        a_failing_target_opens_its_breaker, a_breaker_says_why_and_since_when,
                        the_next_probe_is_another_job, probes_are_counted_by_their_leases,

@@ -4,20 +4,20 @@ use redrive_core::causes::CauseRules;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::LeasedJob;
-use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, Response};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, Response, Unreadable, UnreadableWhy};
 use redrive_core::policy::Policy;
-use redrive_core::replays::{Exclusion, ReplayMode};
+use redrive_core::replays::{Exclusion, ReplayMode, SavedPayload};
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
 use serde_json::json;
 
-use super::replays::{Asked, plan_of};
+use super::replays::{Asked, plan, plan_of};
 use super::script::{
     Shared, ada, assert_sound, at, attach, enqueue, fatal, job, lease_all, lease_one, pipeline, plain, settle,
     settle_as, timeout, worker,
 };
 use crate::contract::{
-    DeadFilter, DiscardDead, ListPayloads, RegisterPayload, Registered, Selection, SettleJobs, Settled, SweepPayloads,
-    TouchPayload,
+    DeadFilter, DiscardDead, FindLetters, ListPayloads, RegisterPayload, Registered, Selection, SettleJobs, Settled,
+    SweepPayloads, TouchPayload,
 };
 
 fn hash(n: u8) -> PayloadHash {
@@ -50,7 +50,8 @@ async fn register(store: &Shared, n: u8, salt: u32) -> Registered {
 }
 
 async fn touch(store: &Shared, n: u8, wanted_by: Option<JobId>, secs: i64) -> Option<PayloadPlace> {
-    store.touch_payload(TouchPayload { hash: hash(n), wanted_by, now: at(secs) }).await.expect("touched")
+    let touched = store.touch_payload(TouchPayload { hash: hash(n), wanted_by, now: at(secs) }).await;
+    touched.expect("touched").map(|at| at.place)
 }
 
 /// Sweeps; says which payloads went.
@@ -215,6 +216,65 @@ pub async fn a_payload_on_its_way_is_left_out(store: Shared) {
     assert!(store.note_spooled(place, None).await.expect("noted"), "it has arrived");
     assert_eq!(planned("here").await.included, 1);
     assert!(!store.note_spooled(PayloadPlace { salt: 9, ..place }, None).await.expect("noted"), "nothing is there");
+}
+
+/// What a read found of a payload is known to plans, letters, causes and lists until a read, or an upload, finds it otherwise.
+pub async fn what_reads_find_of_a_payload_is_noted(store: Shared) {
+    attach(&store, 1).await;
+    let place = place(&store, 1, 0).await;
+    for n in [1, 2] {
+        register(&store, n, 0).await;
+        enqueue(&store, vec![job(n.into(), json!({"n": n}))]).await;
+        fail_with(&store, fatal(Reason::SchemaValidation, "no price"), n, 1).await;
+    }
+    let known = async || {
+        let (mode, selection) = (ReplayMode::Saved, Selection::default());
+        let asked = Asked { mode, ..plan(selection.clone()) };
+        let plan = plan_of(&store, asked).await;
+        let gone = plan.excluded.get(&Exclusion::PayloadGone).copied().unwrap_or_default();
+        let (opened, tried, host, whole, limit, cursor) = (None, None, "here".into(), true, 10, None);
+        let find = FindLetters { selection, opened, tried, host, whole, limit, cursor };
+        let found = store.find_letters(find).await.expect("found").items;
+        let letters: Vec<_> = found.iter().filter_map(|found| found.letter.as_ref()).collect();
+        let saved = letters.iter().filter(|letter| letter.is_saved()).count();
+        let kept = found.iter().filter(|found| found.facts.payload == SavedPayload::Kept).count();
+        let letter = letters.iter().find(|letter| letter.payload == Some(hash(1))).expect("a letter");
+        let placed = store.place_of_payload(hash(1)).await.expect("asked").expect("registered").unreadable;
+        let listed = store.list_payloads(ListPayloads { prefix: None, limit: 1, cursor: None }).await.expect("listed");
+        assert_eq!((placed, listed.items[0].unreadable), (letter.payload_unreadable, letter.payload_unreadable));
+        let cause = letter.cause.clone().expect("a cause");
+        let cause = store.get_cause(cause, at(2)).await.expect("asked").cause;
+        let counts = [plan.included, saved as u64, kept as u64, cause.saved];
+        assert!(counts.iter().all(|count| *count == 2 - gone), "{counts:?}, {gone} gone");
+        letter.payload_unreadable
+    };
+    let note = async |place, unreadable| store.note_readable(place, unreadable).await.expect("noted");
+    let [missing, damaged] = [UnreadableWhy::Missing, UnreadableWhy::Damaged]
+        .map(|why| move |secs| Some(Unreadable { why, since: at(secs) }));
+    assert_eq!(known().await, None);
+    note(place, missing(5)).await;
+    note(place, missing(9)).await;
+    assert_eq!(known().await, missing(5), "since the first read that missed it");
+    note(place, damaged(10)).await;
+    assert_eq!(known().await, damaged(10));
+    note(place, None).await;
+    assert_eq!(known().await, None);
+    note(PayloadPlace { salt: 9, ..place }, missing(11)).await;
+    assert_eq!(known().await, None, "it lies at another place");
+    note(place, missing(12)).await;
+    let moved = PayloadPlace { salt: 1, ..place };
+    let params = RegisterPayload {
+        place: moved,
+        size_bytes: 100,
+        stored_bytes: 40,
+        spooled_on: None,
+        instead_of: Some(place),
+        wanted_by: None,
+        now: at(13),
+    };
+    assert_eq!(store.register_payload(params).await.expect("registered"), Registered::At(moved));
+    assert_eq!(known().await, None, "its bytes were written again");
+    assert_sound(&store).await;
 }
 
 /// A dead letter says where its payload is; a job that is done in the end keeps none, unless asked.

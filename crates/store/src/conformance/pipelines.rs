@@ -1,13 +1,14 @@
 //! What must hold of pipelines that people pause.
 
-use redrive_core::pipelines::Pause;
+use redrive_core::failures::Reason;
+use redrive_core::pipelines::{Contents, Pause};
 use redrive_core::settlements::Outcome;
 
 use super::script::{
-    Shared, ada, assert_sound, at, attach, enqueue, job, lease_all, lease_of, lease_one, lease_past_breakers, ledger,
-    pipeline, plain, settle, timeout,
+    Shared, ada, assert_sound, at, attach, bury, enqueue, job, lease_all, lease_of, lease_one, lease_past_breakers,
+    ledger, pipeline, plain, settle, timeout,
 };
-use crate::contract::{Lane, ListActivity, SetPause};
+use crate::contract::{FoldCounts, ForgetPipeline, Lane, ListActivity, SetPause};
 
 fn pause() -> Pause {
     Pause { by: ada(), why: Some("the shop moves".into()), since: at(1), until: Some(at(900)) }
@@ -63,4 +64,38 @@ pub async fn what_was_leased_before_a_pause_stays_leased(store: Shared) {
     assert_eq!((again.jobs.len(), &again.jobs), (1, &leased.jobs));
     settle(&store, &again.jobs[0], Outcome::Done, at(1)).await;
     assert_eq!(ledger(&store).await.done, 1);
+}
+
+/// A pipeline that has nothing is forgotten, and is there again when something comes.
+pub async fn an_empty_pipeline_is_forgotten_until_something_comes(store: Shared) {
+    attach(&store, 1).await;
+    let forget = async || {
+        let params = ForgetPipeline { pipeline: pipeline(), by: ada(), now: at(5) };
+        store.forget_pipeline(params).await.expect("answered")
+    };
+    let listed = async || store.ledgers().await.expect("read").contains_key(&pipeline());
+    assert!(forget().await.is_empty(), "nobody knows it");
+    enqueue(&store, vec![job(1, plain())]).await;
+    assert_eq!(forget().await, Contents { queued: 1, ..Contents::default() });
+    let running = lease_one(&store, at(1)).await;
+    assert_eq!(forget().await, Contents { running: 1, ..Contents::default() });
+    settle(&store, &running, Outcome::Done, at(2)).await;
+    assert!(set(&store, None, Some(pause())).await);
+    assert_eq!(forget().await, Contents { paused: true, ..Contents::default() });
+    assert!(set(&store, Some(pause()), None).await);
+    assert!(listed().await, "what is refused changes nothing");
+    assert!(forget().await.is_empty() && !listed().await);
+    assert!(store.event_totals().await.expect("read").is_empty());
+    while store.fold_counts(FoldCounts { before: at(86_400), limit: 9, led: None }).await.expect("folded") {}
+    assert!(!listed().await, "to fold counts is no news");
+    assert!(store.all_pipelines().await.expect("read").contains(&pipeline()));
+    assert!(store.get_job(running.lease.job).await.expect("read").is_some(), "its receipt is kept");
+    let params = ListActivity { limit: 1, ..ListActivity::default() };
+    let noted = store.list_activity(params).await.expect("listed").items;
+    assert_eq!((noted[0].verb.as_str(), noted[0].object.as_str()), ("forget", "pipeline suite"));
+    bury(&store, job(2, plain()), Reason::Blocked, "no", at(3)).await;
+    assert!(listed().await);
+    assert_eq!((ledger(&store).await.accepted, ledger(&store).await.done), (2, 1));
+    assert_eq!(forget().await, Contents { dead: 1, ..Contents::default() });
+    assert_sound(&store).await;
 }

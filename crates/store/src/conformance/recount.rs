@@ -63,7 +63,7 @@ pub async fn assert_recounted(store: &Shared) {
         let found = Ledger { replaying: ledger.replaying, forgotten: ledger.forgotten, results, ..found };
         assert_eq!(ledger, found, "{pipeline}: the ledger beside what is listed");
     }
-    let all = ListReplays { open_only: false, limit: 10_000, cursor: None, within: Vec::new() };
+    let all = ListReplays::newest(10_000);
     let replays = store.list_replays(all).await.expect("replays").items;
     let running: u64 = replays.iter().map(|replay| replay.progress.running).sum();
     assert_eq!(u64::try_from(replaying), Ok(running), "the ledgers beside the replays");

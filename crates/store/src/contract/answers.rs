@@ -25,6 +25,10 @@ pub trait AnswerStore {
     /// Keeps the answer to a request that was begun. One that is kept already stays.
     async fn keep_answer(&self, params: KeepAnswer) -> Result<()>;
 
+    /// Drops the bodies of the oldest answers of each of those whose answers have more bytes together, at most so many at once; says
+    /// whether there may be more. Their keys stay: it is known that they were answered.
+    async fn shorten_answers(&self, bytes_max: u64, limit: u32) -> Result<bool>;
+
     /// Forgets some of the answers that were kept before a time; says whether there may be more.
     async fn forget_answers(&self, before: Timestamp, limit: u32) -> Result<bool>;
 }
@@ -88,6 +92,6 @@ pub struct KeptAnswer {
     pub request: String,
     /// The status of the answer.
     pub status: u16,
-    /// The answer itself.
+    /// The answer itself; empty if it is no longer kept.
     pub body: Vec<u8>,
 }

@@ -77,7 +77,7 @@ pub use payloads::{
     ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
     TouchPayload,
 };
-pub use pipelines::{PipelineStore, SetPause};
+pub use pipelines::{ForgetPipeline, PipelineStore, SetPause};
 pub use replays::{
     ClaimAutoReplay, ClaimLetters, ClaimedLetters, FindLetters, ForgetReplays, FoundLetter, ListPending, ListRefailed,
     ListReplayLetters, ListReplays, ListSent, NewReplay, OpenReplay, PendingDead, PendingLetter, ReleaseLetters,

@@ -7,7 +7,7 @@
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId, Unreadable};
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ use crate::error::Result;
 pub trait PayloadStore {
     /// Where a payload is, if it is registered. Keeps it from being swept for a while, and as long as the job that wants it
     /// is leased.
-    async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadPlace>>;
+    async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadAt>>;
 
     /// Where a payload is, if it is registered, only to read it.
     async fn place_of_payload(&self, hash: PayloadHash) -> Result<Option<PayloadAt>>;
@@ -29,6 +29,10 @@ pub trait PayloadStore {
 
     /// Notes on which host a payload waits in a spool; nothing once it is in the vault. Says whether it is registered there.
     async fn note_spooled(&self, place: PayloadPlace, on: Option<String>) -> Result<bool>;
+
+    /// Notes what a read of a payload found: why its bytes at a place cannot be read, or nothing if they can. Keeps the time of
+    /// the first of several reads that found the same. Ignores a place that is registered no more.
+    async fn note_readable(&self, place: PayloadPlace, unreadable: Option<Unreadable>) -> Result<()>;
 
     /// A page of payloads, ordered by hash.
     async fn list_payloads(&self, params: ListPayloads) -> Result<Page<PayloadView>>;
@@ -97,6 +101,8 @@ pub struct PayloadAt {
     pub place: PayloadPlace,
     /// The host whose spool has it, while it is on its way there.
     pub spooled_on: Option<String>,
+    /// Why its bytes could not be read when they were last asked for, if so.
+    pub unreadable: Option<Unreadable>,
 }
 
 /// What came of registering a payload.
@@ -152,6 +158,9 @@ pub struct PayloadView {
     /// The host whose spool has it, while it is on its way to the vault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spooled_on: Option<String>,
+    /// Why its bytes could not be read when they were last asked for, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<Unreadable>,
 }
 
 /// Asks for payloads to be forgotten.

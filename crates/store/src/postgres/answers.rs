@@ -25,6 +25,10 @@ impl AnswerStore for PostgresStore {
         self.write_beside(params, run!(keep)).await
     }
 
+    async fn shorten_answers(&self, bytes_max: u64, limit: u32) -> Result<bool> {
+        self.write_beside((bytes_max, limit), run!(shorten)).await
+    }
+
     async fn forget_answers(&self, before: Timestamp, limit: u32) -> Result<bool> {
         self.write_beside((before, limit), run!(forget)).await
     }
@@ -62,6 +66,17 @@ async fn keep(batch: &mut Batch, KeepAnswer { who, key, answer, now }: &KeepAnsw
                WHERE answer.status = 0 AND answer.request = excluded.request";
     batch.conn().execute(sql, args![who, key, now, request, status, Bytes(body)]).await?;
     Ok(())
+}
+
+async fn shorten(batch: &mut Batch, (bytes_max, limit): &(u64, u32)) -> Result<bool, Fault> {
+    let sql = "UPDATE answer SET body = '' WHERE (who, key) IN
+               (SELECT who, key FROM
+                  (SELECT who, key, octet_length(body) AS bytes,
+                          sum(octet_length(body)) OVER (PARTITION BY who ORDER BY kept_at DESC, key DESC) AS total
+                   FROM answer WHERE status > 0) AS kept
+                WHERE total > $1 AND bytes > 0 LIMIT $2)";
+    let most = i64::try_from(*bytes_max).unwrap_or(i64::MAX);
+    Ok(batch.conn().execute(sql, args![most, i64::from(*limit)]).await? >= u64::from(*limit))
 }
 
 async fn forget(batch: &mut Batch, (before, limit): &(Timestamp, u32)) -> Result<bool, Fault> {

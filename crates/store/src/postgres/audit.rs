@@ -14,7 +14,7 @@ const TABLES: Tables = Tables {
 
 pub(super) async fn audit(conn: &Conn, (): &()) -> Result<Audit, Fault> {
     let mut audit = Audit::default();
-    for (id, pipeline, ledger) in ledgers(conn).await? {
+    for (id, pipeline, ledger) in ledgers(conn, "TRUE").await? {
         let counted = conn.query_one(COUNT, args![id], |row| counted(row, ledger)).await?;
         audit.add(AuditedPipeline { pipeline, ledger, counted });
     }

@@ -95,8 +95,23 @@ async fn with_examples(conn: &Conn, causes: &mut [Found]) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Takes letters whose payloads were found to be gone from those that can be worked on from them: one statement for all.
+async fn without_unreadable(conn: &Conn, causes: &mut [Found]) -> Result<(), Fault> {
+    let sql = "SELECT k.cause, count(*) FROM payload y JOIN payload_use u ON u.hash = y.hash
+               JOIN dead d ON d.id = u.job AND d.payload = y.hash AND d.payload_cut = 0 JOIN cause_key k ON k.id = d.cause_key
+               WHERE y.unreadable IS NOT NULL AND k.cause = ANY($1) GROUP BY k.cause";
+    let counted: Vec<(i64, u64)> =
+        conn.query(sql, args![list_of(causes)], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+    let unreadable: HashMap<i64, u64> = counted.into_iter().collect();
+    for found in causes {
+        found.view.saved -= unreadable.get(&found.row).copied().unwrap_or_default().min(found.view.saved);
+    }
+    Ok(())
+}
+
 /// Adds the targets that causes hit most: one statement for all.
 async fn with_targets(conn: &Conn, mut causes: Vec<Found>) -> Result<Vec<CauseView>, Fault> {
+    without_unreadable(conn, &mut causes).await?;
     let sql = "SELECT cause, target, targets FROM
                   (SELECT k.cause, t.target, count(*) OVER (PARTITION BY k.cause) AS targets,
                           row_number() OVER (PARTITION BY k.cause ORDER BY sum(t.count) DESC, t.target) AS place
@@ -117,7 +132,7 @@ async fn with_targets(conn: &Conn, mut causes: Vec<Found>) -> Result<Vec<CauseVi
     Ok(causes.into_iter().map(|found| found.view).collect())
 }
 
-/// Four statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
+/// Five statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
 pub(super) async fn list(conn: &Conn, params: &ListCauses) -> Result<Vec<CauseView>, Fault> {
     let mut conditions = Conditions::default();
     if !params.pipelines.is_empty() {

@@ -5,6 +5,7 @@ use redrive_core::ids::PipelineName;
 
 use super::batch::Batch;
 use super::fault::Fault;
+use super::rows::is_listed;
 use super::sql::{Conn, args};
 use super::{PostgresStore, leader, rows, run};
 use crate::contract::{CountEvents, CountStore, EventCount, EventTotal, FoldCounts, Span};
@@ -58,11 +59,15 @@ async fn counts(conn: &Conn, params: &CountEvents) -> Result<Vec<EventCount>, Fa
 }
 
 async fn totals(conn: &Conn, (): &()) -> Result<Vec<EventTotal>, Fault> {
-    let sql = "SELECT p.name, c.event, nullif(c.reason, ''), sum(c.count)::bigint
+    let sql = format!(
+        "SELECT p.name, c.event, nullif(c.reason, ''), sum(c.count)::bigint
                FROM (SELECT pipeline, event, reason, count FROM event_total
                      UNION ALL SELECT pipeline, event, reason, count FROM minutely) c
-               JOIN pipeline p ON p.id = c.pipeline GROUP BY p.name, c.event, c.reason ORDER BY p.name, c.event, c.reason";
-    conn.query(sql, args![], |row| {
+               JOIN pipeline p ON p.id = c.pipeline WHERE {}
+               GROUP BY p.name, c.event, c.reason ORDER BY p.name, c.event, c.reason",
+        is_listed()
+    );
+    conn.query(&sql, args![], |row| {
         Ok(EventTotal {
             pipeline: rows::parsed(row, 0)?,
             event: rows::parsed(row, 1)?,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::rows::LEDGER_COLUMNS;
+use super::rows::{LEDGER_COLUMNS, is_listed};
 use super::sql::{Conn, args};
 use super::{PostgresStore, activity, audit, health, rows, run, tidying};
 use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
@@ -19,7 +19,7 @@ use crate::error::{Result, StoreError};
 #[async_trait]
 impl LedgerStore for PostgresStore {
     async fn ledgers(&self) -> Result<BTreeMap<PipelineName, Ledger>> {
-        let ledgers = self.read((), |conn, (): &()| Box::pin(ledgers(conn))).await?;
+        let ledgers = self.read((), |conn, (): &()| Box::pin(listed(conn))).await?;
         Ok(ledgers.into_iter().map(|(_, name, ledger)| (name, ledger)).collect())
     }
 
@@ -63,9 +63,13 @@ async fn note_compacted(batch: &mut Batch, (params, bytes): &(Compact, u64)) -> 
     activity::note(batch, &params.by, ("compact", "store"), &detail, params.now).await
 }
 
-/// Every pipeline's row, name and ledger.
-pub(super) async fn ledgers(conn: &Conn) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
-    let sql = format!("SELECT {LEDGER_COLUMNS} FROM pipeline");
+async fn listed(conn: &Conn) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
+    ledgers(conn, &is_listed()).await
+}
+
+/// The ledgers of pipelines `p` of which a condition holds.
+pub(super) async fn ledgers(conn: &Conn, which: &str) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
+    let sql = format!("SELECT {LEDGER_COLUMNS} FROM pipeline p WHERE {which}");
     conn.query(&sql, args![], |row| rows::ledger(row)).await
 }
 

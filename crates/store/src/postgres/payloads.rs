@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::dead::KeptPayload;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId, Unreadable};
 use redrive_core::time::Timestamp;
 use serde_json::json;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::sql::{Bytes, Conn, Row, args};
+use super::sql::{Bytes, Conn, args};
 use super::{PostgresStore, activity, rows, run};
 use crate::contract::{
     ListPayloads, Page, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
@@ -23,7 +23,7 @@ use crate::lists::bytes_of;
 
 #[async_trait]
 impl PayloadStore for PostgresStore {
-    async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadPlace>> {
+    async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadAt>> {
         self.write(params, run!(touch)).await
     }
 
@@ -33,6 +33,10 @@ impl PayloadStore for PostgresStore {
 
     async fn note_spooled(&self, place: PayloadPlace, on: Option<String>) -> Result<bool> {
         self.write((place, on), run!(note_spooled)).await
+    }
+
+    async fn note_readable(&self, place: PayloadPlace, unreadable: Option<Unreadable>) -> Result<()> {
+        self.write((place, unreadable), run!(note_readable)).await
     }
 
     async fn register_payload(&self, params: RegisterPayload) -> Result<Registered> {
@@ -84,16 +88,29 @@ pub(super) async fn pipelines_with(conn: &Conn, hash: &PayloadHash) -> Result<Ve
     conn.query(sql, args![hash], |row| rows::parsed(row, 0)).await
 }
 
-async fn touch(batch: &mut Batch, params: &TouchPayload) -> Result<Option<PayloadPlace>, Fault> {
-    let sql =
+async fn touch(batch: &mut Batch, params: &TouchPayload) -> Result<Option<PayloadAt>, Fault> {
+    let sql = format!(
         "UPDATE payload SET touched_at = greatest(touched_at, $2), wanted_by = coalesce($3, wanted_by) WHERE hash = $1
-               RETURNING place";
-    batch.conn().query_opt(sql, args![params.hash, params.now, params.wanted_by], |row| rows::parsed(row, 0)).await
+         RETURNING {}",
+        rows::PAYLOAD_AT
+    );
+    let touched = args![params.hash, params.now, params.wanted_by];
+    batch.conn().query_opt(&sql, touched, |row| rows::payload_at(row)).await
 }
 
 async fn note_spooled(batch: &mut Batch, (place, on): &(PayloadPlace, Option<String>)) -> Result<bool, Fault> {
     let sql = "UPDATE payload SET spooled_on = $2 WHERE place = $1";
     Ok(batch.conn().execute(sql, args![place.to_string(), on]).await? == 1)
+}
+
+async fn note_readable(
+    batch: &mut Batch,
+    (place, unreadable): &(PayloadPlace, Option<Unreadable>),
+) -> Result<(), Fault> {
+    let text = unreadable.map(|unreadable| serde_json::to_string(&unreadable)).transpose()?;
+    let sql = "UPDATE payload SET unreadable = $2
+               WHERE place = $1 AND unreadable::json ->> 'why' IS DISTINCT FROM $2::text::json ->> 'why'";
+    batch.conn().execute(sql, args![place.to_string(), text]).await.map(drop)
 }
 
 async fn register(batch: &mut Batch, params: &RegisterPayload) -> Result<Registered, Fault> {
@@ -114,13 +131,12 @@ async fn register(batch: &mut Batch, params: &RegisterPayload) -> Result<Registe
     let new = args![hash, text, store, size_bytes, stored_bytes, now, params.spooled_on];
     batch.conn().execute(sql, new).await?;
     let counts = touch(batch, &TouchPayload { hash, wanted_by, now }).await?;
-    Ok(Registered::At(counts.ok_or(Fault::NoRow)?))
+    Ok(Registered::At(counts.ok_or(Fault::NoRow)?.place))
 }
 
 pub(super) async fn place_of(conn: &Conn, hash: &PayloadHash) -> Result<Option<PayloadAt>, Fault> {
-    let sql = "SELECT place, spooled_on FROM payload WHERE hash = $1";
-    let read = |row: &Row<'_>| Ok(PayloadAt { place: rows::parsed(row, 0)?, spooled_on: row.get(1)? });
-    conn.query_opt(sql, args![hash], read).await
+    let sql = format!("SELECT {} FROM payload WHERE hash = $1", rows::PAYLOAD_AT);
+    conn.query_opt(&sql, args![hash], |row| rows::payload_at(row)).await
 }
 
 async fn of(conn: &Conn, job: &JobId) -> Result<Vec<Payload>, Fault> {
@@ -247,7 +263,7 @@ async fn list(conn: &Conn, params: &ListPayloads) -> Result<Page<PayloadView>, F
     let after = params.cursor.clone().unwrap_or_default();
     let sql = "SELECT p.hash, p.place, p.size_bytes, p.stored_bytes, p.created_at,
                       (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash) + (SELECT count(*) FROM good g WHERE g.hash = p.hash),
-                      p.spooled_on
+                      p.spooled_on, p.unreadable
                FROM payload p WHERE p.hash >= $1 AND p.hash > $2 ORDER BY p.hash LIMIT $3";
     let (from, after) = (bytes_of(&prefix), bytes_of(&after));
     let mut found = conn

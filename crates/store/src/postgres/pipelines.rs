@@ -1,16 +1,18 @@
 //! Pauses of pipelines, beside their ledgers: whoever leases has read the row anyway.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
-use redrive_core::pipelines::Pause;
+use redrive_core::pipelines::{Contents, Pause};
+use serde_json::json;
 
 use super::batch::Batch;
 use super::fault::Fault;
+use super::rows::{self, COUNTED, LEDGER_COLUMNS};
 use super::sql::{Conn, args};
-use super::{PostgresStore, activity, rows, run};
-use crate::contract::{PipelineStore, SetPause, Topic};
+use super::{PostgresStore, activity, run};
+use crate::contract::{ForgetPipeline, PipelineStore, SetPause, Topic};
 use crate::error::Result;
 
 #[async_trait]
@@ -22,6 +24,39 @@ impl PipelineStore for PostgresStore {
     async fn set_pause(&self, params: SetPause) -> Result<bool> {
         self.write(params, run!(set)).await
     }
+
+    async fn all_pipelines(&self) -> Result<BTreeSet<PipelineName>> {
+        self.read((), run!(all)).await
+    }
+
+    async fn forget_pipeline(&self, params: ForgetPipeline) -> Result<Contents> {
+        self.write(params, run!(forget)).await
+    }
+}
+
+async fn all(conn: &Conn, (): &()) -> Result<BTreeSet<PipelineName>, Fault> {
+    let names = conn.query("SELECT name FROM pipeline", args![], |row| rows::parsed(row, 0)).await?;
+    Ok(names.into_iter().collect())
+}
+
+async fn forget(batch: &mut Batch, ForgetPipeline { pipeline, by, now }: &ForgetPipeline) -> Result<Contents, Fault> {
+    let Some(id) = batch.find_pipeline(pipeline).await? else { return Ok(Contents::default()) };
+    batch.settle_tallies().await?;
+    let sql = format!("SELECT {LEDGER_COLUMNS} FROM pipeline WHERE id = $1");
+    let (_, _, ledger) = batch.conn().query_one(&sql, args![id], |row| rows::ledger(row)).await?;
+    // What others of this transaction did is not written yet.
+    let changed = *batch.ledger(id);
+    let sql = "SELECT count(*) FROM breaker WHERE pipeline = $1 AND shut";
+    let held = batch.conn().query_one(sql, args![id], |row| row.get(0)).await?;
+    let contents = Contents::new(&ledger, &changed, held, batch.standing(id).await?.paused.is_some());
+    if contents.is_empty() {
+        let sql = format!("UPDATE pipeline AS p SET forgotten_after = {COUNTED} + $2 WHERE id = $1");
+        batch.conn().execute(&sql, args![id, changed.accepted]).await?;
+        batch.touch(Topic::Pipelines);
+        let detail = json!({ "pipelines": [pipeline], "ledger": ledger });
+        activity::note(batch, by, ("forget", &format!("pipeline {pipeline}")), &detail, *now).await?;
+    }
+    Ok(contents)
 }
 
 async fn list(conn: &Conn, (): &()) -> Result<BTreeMap<PipelineName, Pause>, Fault> {

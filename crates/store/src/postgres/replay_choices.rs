@@ -30,7 +30,8 @@ const LACKING: &str =
 fn payload_closely(host: &str) -> String {
     format!(
         "CASE WHEN d.payload IS NULL THEN CASE WHEN d.payload_lost THEN 'lost' ELSE 'gone' END
-              WHEN d.payload_cut = 2 OR NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload) THEN 'gone'
+              WHEN d.payload_cut = 2 OR NOT EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload AND p.unreadable IS NULL)
+              THEN 'gone'
               WHEN EXISTS (SELECT 1 FROM payload p WHERE p.hash = d.payload AND p.spooled_on <> {host}) THEN 'elsewhere'
               WHEN d.payload_cut <> 0 THEN 'cut' ELSE 'kept' END"
     )

@@ -234,7 +234,7 @@ async fn list(conn: &Conn, params: &ListReplays) -> Result<Page<ReplayView>, Fau
 pub(super) async fn list_open(conn: &Conn, limit: u32) -> Result<Vec<ReplayView>, Fault> {
     match limit {
         0 => Ok(Vec::new()),
-        limit => Ok(list(conn, &ListReplays { open_only: true, limit, cursor: None, within: Vec::new() }).await?.items),
+        limit => Ok(list(conn, &ListReplays::open(limit)).await?.items),
     }
 }
 

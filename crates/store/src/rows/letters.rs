@@ -13,7 +13,7 @@ pub(crate) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.ta
     d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload, d.verdict, d.original,
     (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key),
     d.payload_cut = 2, d.progress, d.round, d.origin, d.definition, d.payload_cut = 1,
-    (SELECT y.place FROM payload y WHERE y.hash = d.payload)";
+    (SELECT y.place FROM payload y WHERE y.hash = d.payload), (SELECT y.unreadable FROM payload y WHERE y.hash = d.payload)";
 
 pub(crate) fn dead_letter<R: Columns>(row: &R) -> Result<DeadLetter, R::Fault> {
     Ok(DeadLetter {
@@ -41,6 +41,7 @@ pub(crate) fn dead_letter<R: Columns>(row: &R) -> Result<DeadLetter, R::Fault> {
         payload_place: parsed_opt(row, 27)?,
         payload_address: None,
         payload_missing: row.get(21)?,
+        payload_unreadable: json_opt(row, 28)?,
         task_id: json_opt::<Value, _>(row, 22)?.as_ref().and_then(task_of_progress).map(str::to_owned),
         round: round(row, 23)?,
         origin: json_opt(row, 24)?,

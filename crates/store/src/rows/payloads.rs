@@ -2,8 +2,15 @@
 
 use redrive_core::payloads::PayloadHash;
 
-use super::{Columns, parsed, time};
-use crate::contract::PayloadView;
+use super::{Columns, json_opt, parsed, time};
+use crate::contract::{PayloadAt, PayloadView};
+
+/// The columns of [`payload_at`].
+pub(crate) const PAYLOAD_AT: &str = "place, spooled_on, unreadable";
+
+pub(crate) fn payload_at<R: Columns>(row: &R) -> Result<PayloadAt, R::Fault> {
+    Ok(PayloadAt { place: parsed(row, 0)?, spooled_on: row.get(1)?, unreadable: json_opt(row, 2)? })
+}
 
 pub(crate) fn payload_view<R: Columns>(row: &R) -> Result<PayloadView, R::Fault> {
     Ok(PayloadView {
@@ -14,5 +21,6 @@ pub(crate) fn payload_view<R: Columns>(row: &R) -> Result<PayloadView, R::Fault>
         created_at: time(row, 4)?,
         uses: row.get(5)?,
         spooled_on: row.get(6)?,
+        unreadable: json_opt(row, 7)?,
     })
 }

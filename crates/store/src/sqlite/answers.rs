@@ -26,6 +26,10 @@ impl AnswerStore for SqliteStore {
         self.write(move |batch| keep(batch, &params)).await
     }
 
+    async fn shorten_answers(&self, bytes_max: u64, limit: u32) -> Result<bool> {
+        self.write(move |batch| shorten(batch, bytes_max, limit)).await
+    }
+
     async fn forget_answers(&self, before: Timestamp, limit: u32) -> Result<bool> {
         self.write(move |batch| forget(batch, before, limit)).await
     }
@@ -76,6 +80,20 @@ fn keep(batch: &mut Batch<'_>, KeepAnswer { who, key, answer, now }: &KeepAnswer
         )?
         .execute(params![who, key, now.as_millis(), request, status, body])?;
     Ok(())
+}
+
+fn shorten(batch: &mut Batch<'_>, bytes_max: u64, limit: u32) -> Result<bool, Fault> {
+    let shortened = batch
+        .statement(
+            "UPDATE answer SET body = x'' WHERE rowid IN
+               (SELECT id FROM
+                  (SELECT rowid AS id, length(body) AS bytes,
+                          sum(length(body)) OVER (PARTITION BY who ORDER BY kept_at DESC, key DESC) AS total
+                   FROM answer WHERE status > 0)
+                WHERE total > ?1 AND bytes > 0 LIMIT ?2)",
+        )?
+        .execute(params![bytes_max, limit])?;
+    Ok(shortened >= limit as usize)
 }
 
 fn forget(batch: &mut Batch<'_>, before: Timestamp, limit: u32) -> Result<bool, Fault> {

@@ -15,7 +15,7 @@ const TABLES: Tables = Tables {
 
 pub(super) fn audit(conn: &Connection) -> Result<Audit, Fault> {
     let mut audit = Audit::default();
-    for (id, pipeline, ledger) in ledgers(conn)? {
+    for (id, pipeline, ledger) in ledgers(conn, "TRUE")? {
         let counted = conn.query_row(COUNT, [id], |row| counted(row, ledger))?;
         audit.add(AuditedPipeline { pipeline, ledger, counted });
     }

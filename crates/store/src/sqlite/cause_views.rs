@@ -98,8 +98,25 @@ fn with_examples(conn: &Connection, causes: &mut [Found]) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Takes letters whose payloads were found to be gone from those that can be worked on from them: one statement for all.
+fn without_unreadable(conn: &Connection, causes: &mut [Found]) -> Result<(), Fault> {
+    let mut select = conn.prepare_cached(
+        "SELECT k.cause, count(*) FROM payload y INDEXED BY payload_unreadable CROSS JOIN payload_use u ON u.hash = y.hash
+         CROSS JOIN dead d ON d.id = u.job AND d.payload = y.hash AND d.payload_cut = 0
+         CROSS JOIN cause_key k ON k.id = d.cause_key
+         WHERE y.unreadable IS NOT NULL AND k.cause IN (SELECT value FROM json_each(?1)) GROUP BY k.cause",
+    )?;
+    let rows = select.query_map([list_of(causes)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let unreadable = rows.collect::<RowResult<HashMap<i64, u64>>>()?;
+    for found in causes {
+        found.view.saved -= unreadable.get(&found.row).copied().unwrap_or_default().min(found.view.saved);
+    }
+    Ok(())
+}
+
 /// Adds the targets that causes hit most: one statement for all.
 fn with_targets(conn: &Connection, mut causes: Vec<Found>) -> Result<Vec<CauseView>, Fault> {
+    without_unreadable(conn, &mut causes)?;
     let mut select = conn.prepare_cached(
         "SELECT cause, target, targets FROM
             (SELECT k.cause, t.target, count(*) OVER (PARTITION BY k.cause) AS targets,
@@ -121,7 +138,7 @@ fn with_targets(conn: &Connection, mut causes: Vec<Found>) -> Result<Vec<CauseVi
     Ok(causes.into_iter().map(|found| found.view).collect())
 }
 
-/// Four statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
+/// Five statements, however many causes there are, unless most of the first ones are in other states than those that are wanted.
 pub(super) fn list(conn: &Connection, params: &ListCauses) -> Result<Vec<CauseView>, Fault> {
     let mut conditions = Conditions::default();
     if !params.pipelines.is_empty() {

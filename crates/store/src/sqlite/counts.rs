@@ -10,7 +10,7 @@ use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Fault;
 use super::leader;
-use super::rows::{self, RowResult};
+use super::rows::{self, RowResult, is_listed};
 use crate::contract::{CountEvents, CountStore, EventCount, EventTotal, FoldCounts, Span};
 use crate::error::Result;
 
@@ -81,12 +81,14 @@ fn add_up(counts: &mut Vec<EventCount>) {
 }
 
 fn totals(conn: &Connection) -> Result<Vec<EventTotal>, Fault> {
-    let mut select = conn.prepare_cached(
+    let mut select = conn.prepare_cached(&format!(
         "SELECT p.name, c.event, nullif(c.reason, ''), sum(c.count)
          FROM (SELECT pipeline, event, reason, count FROM event_total
                UNION ALL SELECT pipeline, event, reason, count FROM minutely) c
-         JOIN pipeline p ON p.id = c.pipeline GROUP BY p.name, c.event, c.reason ORDER BY p.name, c.event, c.reason",
-    )?;
+         JOIN pipeline p ON p.id = c.pipeline WHERE {}
+         GROUP BY p.name, c.event, c.reason ORDER BY p.name, c.event, c.reason",
+        is_listed()
+    ))?;
     let rows = select.query_map([], |row| {
         Ok(EventTotal {
             pipeline: rows::parsed(row, 0)?,

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use super::fault::Fault;
-use super::rows::{self, LEDGER_COLUMNS, RowResult};
+use super::rows::{self, LEDGER_COLUMNS, RowResult, is_listed};
 use super::{SqliteStore, activity, audit, compact, leader, schema, snapshot};
 use crate::contract::{Audit, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 use crate::error::{Result, StoreError};
@@ -19,7 +19,8 @@ use crate::location::Location;
 #[async_trait]
 impl LedgerStore for SqliteStore {
     async fn ledgers(&self) -> Result<BTreeMap<PipelineName, Ledger>> {
-        self.read(|conn| Ok(ledgers(conn)?.into_iter().map(|(_, name, ledger)| (name, ledger)).collect())).await
+        self.read(|conn| Ok(ledgers(conn, &is_listed())?.into_iter().map(|(_, name, ledger)| (name, ledger)).collect()))
+            .await
     }
 
     async fn audit(&self) -> Result<Audit> {
@@ -72,9 +73,9 @@ impl LedgerStore for SqliteStore {
     }
 }
 
-/// Every pipeline's row, name and ledger.
-pub(super) fn ledgers(conn: &Connection) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
-    let mut select = conn.prepare_cached(&format!("SELECT {LEDGER_COLUMNS} FROM pipeline"))?;
+/// The ledgers of pipelines `p` of which a condition holds.
+pub(super) fn ledgers(conn: &Connection, which: &str) -> Result<Vec<(i64, PipelineName, Ledger)>, Fault> {
+    let mut select = conn.prepare_cached(&format!("SELECT {LEDGER_COLUMNS} FROM pipeline p WHERE {which}"))?;
     let rows = select.query_map([], |row| rows::ledger(row))?;
     Ok(rows.collect::<RowResult<_>>()?)
 }

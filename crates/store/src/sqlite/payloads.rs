@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::dead::KeptPayload;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId, Unreadable};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -25,7 +25,7 @@ use crate::lists::bytes_of;
 
 #[async_trait]
 impl PayloadStore for SqliteStore {
-    async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadPlace>> {
+    async fn touch_payload(&self, params: TouchPayload) -> Result<Option<PayloadAt>> {
         self.write(move |batch| touch(batch, params)).await
     }
 
@@ -37,6 +37,17 @@ impl PayloadStore for SqliteStore {
         self.write(move |batch| {
             let mut update = batch.statement("UPDATE payload SET spooled_on = ?2 WHERE place = ?1")?;
             Ok(update.execute(params![place.to_string(), on])? == 1)
+        })
+        .await
+    }
+
+    async fn note_readable(&self, place: PayloadPlace, unreadable: Option<Unreadable>) -> Result<()> {
+        self.write(move |batch| {
+            let text = unreadable.map(|unreadable| serde_json::to_string(&unreadable)).transpose()?;
+            let sql =
+                "UPDATE payload SET unreadable = ?2 WHERE place = ?1 AND unreadable ->> 'why' IS NOT ?2 ->> 'why'";
+            batch.statement(sql)?.execute(params![place.to_string(), text])?;
+            Ok(())
         })
         .await
     }
@@ -121,13 +132,13 @@ pub(super) fn pipelines_with(conn: &Connection, hash: PayloadHash) -> Result<Vec
     Ok(select.query_map([hash.as_bytes()], |row| rows::parsed(row, 0))?.collect::<RowResult<_>>()?)
 }
 
-fn touch(batch: &Batch<'_>, params: TouchPayload) -> Result<Option<PayloadPlace>, Fault> {
+fn touch(batch: &Batch<'_>, params: TouchPayload) -> Result<Option<PayloadAt>, Fault> {
     let mut update = batch.statement(
         "UPDATE payload SET touched_at = max(touched_at, ?2), wanted_by = ifnull(?3, wanted_by) WHERE hash = ?1",
     )?;
     let wanted_by = params.wanted_by.as_ref().map(JobId::as_bytes);
     update.execute(params![params.hash.as_bytes(), params.now.as_millis(), wanted_by])?;
-    Ok(place_of(batch.connection(), params.hash)?.map(|at| at.place))
+    place_of(batch.connection(), params.hash)
 }
 
 fn register(batch: &Batch<'_>, params: &RegisterPayload) -> Result<Registered, Fault> {
@@ -152,13 +163,12 @@ fn register(batch: &Batch<'_>, params: &RegisterPayload) -> Result<Registered, F
         )?
         .execute(params![hash.as_bytes(), text, store, size_bytes, stored_bytes, now.as_millis(), params.spooled_on])?;
     let counts = touch(batch, TouchPayload { hash, wanted_by, now })?;
-    Ok(Registered::At(counts.ok_or(rusqlite::Error::QueryReturnedNoRows)?))
+    Ok(Registered::At(counts.ok_or(rusqlite::Error::QueryReturnedNoRows)?.place))
 }
 
 pub(super) fn place_of(conn: &Connection, hash: PayloadHash) -> Result<Option<PayloadAt>, Fault> {
-    let mut select = conn.prepare_cached("SELECT place, spooled_on FROM payload WHERE hash = ?1")?;
-    let read = |row: &Row<'_>| Ok(PayloadAt { place: rows::parsed(row, 0)?, spooled_on: row.get(1)? });
-    Ok(select.query_row([hash.as_bytes()], read).optional()?)
+    let mut select = conn.prepare_cached(&format!("SELECT {} FROM payload WHERE hash = ?1", rows::PAYLOAD_AT))?;
+    Ok(select.query_row([hash.as_bytes()], |row| rows::payload_at(row)).optional()?)
 }
 
 fn is_known(conn: &Connection, place: &PayloadPlace) -> RowResult<bool> {
@@ -239,7 +249,7 @@ fn list(conn: &Connection, params: &ListPayloads) -> Result<Page<PayloadView>, F
     let mut select = conn.prepare_cached(
         "SELECT p.hash, p.place, p.size_bytes, p.stored_bytes, p.created_at,
                 (SELECT count(*) FROM payload_use u WHERE u.hash = p.hash) + (SELECT count(*) FROM good g WHERE g.hash = p.hash),
-                p.spooled_on
+                p.spooled_on, p.unreadable
          FROM payload p WHERE p.hash >= ?1 AND p.hash > ?2 ORDER BY p.hash",
     )?;
     let rows = select.query_map(params![bytes_of(&prefix), bytes_of(&after)], |row| rows::payload_view(row))?;

@@ -1,18 +1,19 @@
 //! Pauses of pipelines, beside their ledgers: whoever leases has read the row anyway.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use redrive_core::ids::PipelineName;
-use redrive_core::pipelines::Pause;
+use redrive_core::pipelines::{Contents, Pause};
 use rusqlite::{Connection, params};
+use serde_json::json;
 
 use super::SqliteStore;
 use super::activity;
 use super::batch::Batch;
 use super::fault::Fault;
-use super::rows::{self, RowResult};
-use crate::contract::{PipelineStore, SetPause, Topic};
+use super::rows::{self, COUNTED, LEDGER_COLUMNS, RowResult};
+use crate::contract::{ForgetPipeline, PipelineStore, SetPause, Topic};
 use crate::error::Result;
 
 #[async_trait]
@@ -24,6 +25,41 @@ impl PipelineStore for SqliteStore {
     async fn set_pause(&self, params: SetPause) -> Result<bool> {
         self.write(move |batch| set(batch, &params)).await
     }
+
+    async fn all_pipelines(&self) -> Result<BTreeSet<PipelineName>> {
+        self.read(all).await
+    }
+
+    async fn forget_pipeline(&self, params: ForgetPipeline) -> Result<Contents> {
+        self.write(move |batch| forget(batch, &params)).await
+    }
+}
+
+fn all(conn: &Connection) -> Result<BTreeSet<PipelineName>, Fault> {
+    let mut select = conn.prepare_cached("SELECT name FROM pipeline")?;
+    let rows = select.query_map([], |row| rows::parsed(row, 0))?;
+    Ok(rows.collect::<RowResult<_>>()?)
+}
+
+fn forget(batch: &mut Batch<'_>, ForgetPipeline { pipeline, by, now }: &ForgetPipeline) -> Result<Contents, Fault> {
+    let Some(id) = batch.find_pipeline(pipeline)? else { return Ok(Contents::default()) };
+    batch.settle_tallies()?;
+    let mut select = batch.statement(&format!("SELECT {LEDGER_COLUMNS} FROM pipeline WHERE id = ?1"))?;
+    let (_, _, ledger) = select.query_row([id], |row| rows::ledger(row))?;
+    // What others of this transaction did is not written yet.
+    let changed = *batch.ledger(id);
+    let mut select = batch.statement("SELECT count(*) FROM breaker WHERE pipeline = ?1 AND shut = 1")?;
+    let held = select.query_row([id], |row| row.get(0))?;
+    let contents = Contents::new(&ledger, &changed, held, batch.standing(id)?.paused.is_some());
+    if contents.is_empty() {
+        batch
+            .statement(&format!("UPDATE pipeline AS p SET forgotten_after = {COUNTED} + ?2 WHERE id = ?1"))?
+            .execute(params![id, changed.accepted])?;
+        batch.touch(Topic::Pipelines);
+        let detail = json!({ "pipelines": [pipeline], "ledger": ledger });
+        activity::note(batch, by, ("forget", &format!("pipeline {pipeline}")), &detail, *now)?;
+    }
+    Ok(contents)
 }
 
 fn list(conn: &Connection) -> Result<BTreeMap<PipelineName, Pause>, Fault> {

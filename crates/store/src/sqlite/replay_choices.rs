@@ -26,21 +26,22 @@ const LACKING: &str = "CASE WHEN d.gate = 'never' AND d.original IS NULL THEN d.
 fn payload_closely(host: &str) -> String {
     format!(
         "CASE WHEN d.payload IS NULL THEN iif(d.payload_lost, 'lost', 'gone') WHEN d.payload_cut = 2 THEN 'gone'
-              ELSE ifnull((SELECT CASE WHEN p.spooled_on <> {host} THEN 'elsewhere' WHEN d.payload_cut THEN 'cut' ELSE 'kept' END
+              ELSE ifnull((SELECT CASE WHEN p.unreadable IS NOT NULL THEN 'gone' WHEN p.spooled_on <> {host} THEN 'elsewhere' WHEN d.payload_cut THEN 'cut' ELSE 'kept' END
                            FROM payload p WHERE p.hash = d.payload), 'gone') END"
     )
 }
 
-/// The same while no payload waits on another machine, word for word as it is in the indexes: nothing else is read then. A payload that
+/// The same while every payload can be read here, as far as is known, word for word as it is in the indexes: nothing else is read then. A payload that
 /// a letter refers to is never swept.
 const PAYLOAD: &str =
     "CASE WHEN d.payload IS NULL THEN iif(d.payload_lost, 'lost', 'gone') WHEN d.payload_cut = 2 THEN 'gone'
                             WHEN d.payload_cut THEN 'cut' ELSE 'kept' END";
 
-/// Whether payloads wait on other machines.
-fn any_elsewhere(conn: &Connection, host: &str) -> Result<bool, Fault> {
+/// Whether payloads wait on other machines, or were found to be gone.
+fn any_out_of_reach(conn: &Connection, host: &str) -> Result<bool, Fault> {
     let mut select = conn.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM payload WHERE spooled_on < ?1) OR EXISTS (SELECT 1 FROM payload WHERE spooled_on > ?1)",
+        "SELECT EXISTS (SELECT 1 FROM payload WHERE spooled_on < ?1) OR EXISTS (SELECT 1 FROM payload WHERE spooled_on > ?1)
+             OR EXISTS (SELECT 1 FROM payload WHERE unreadable IS NOT NULL)",
     )?;
     Ok(select.query_row([host], |row| row.get(0))?)
 }
@@ -77,7 +78,7 @@ pub(super) fn survey(conn: &Connection, params: &SurveyLetters) -> Result<Vec<(L
     let payload = match close.as_slice() {
         [] => "'gone'".to_owned(),
         close => {
-            let payload = match any_elsewhere(conn, &params.host)? {
+            let payload = match any_out_of_reach(conn, &params.host)? {
                 true => payload_closely(&conditions.bind(params.host.clone())),
                 false => PAYLOAD.to_owned(),
             };

@@ -242,7 +242,7 @@ fn list(conn: &Connection, params: &ListReplays) -> Result<Page<ReplayView>, Fau
 pub(super) fn list_open(conn: &Connection, limit: u32) -> Result<Vec<ReplayView>, Fault> {
     match limit {
         0 => Ok(Vec::new()),
-        limit => Ok(list(conn, &ListReplays { open_only: true, limit, cursor: None, within: Vec::new() })?.items),
+        limit => Ok(list(conn, &ListReplays::open(limit))?.items),
     }
 }
 

@@ -237,7 +237,7 @@ async fn a_filled_store_of_version_4_adds_up_and_goes_on() {
     let store = filled(folder.path());
     assert_sound(&store).await;
     assert_eq!(dead(&store, DeadFilter::default()).await.len(), 6);
-    let replays = ListReplays { open_only: true, limit: 9, cursor: None, within: Vec::new() };
+    let replays = ListReplays::open(9);
     assert_eq!(store.list_replays(replays).await.expect("listed").items.len(), 1);
     attach(&store, 1).await;
     let lost = FindLostLeases { pipelines: vec![pipeline()], silent: Vec::new(), limit: 9, now: at(1) };

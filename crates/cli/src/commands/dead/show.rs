@@ -8,7 +8,7 @@ use redrive::dead::{DeadError, NotDead};
 use redrive::export::{curl, har};
 use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
-use redrive_core::payloads::Payload;
+use redrive_core::payloads::{Payload, Unreadable, UnreadableWhy};
 use redrive_core::settlements::TARGET_ON_HOLD;
 
 use super::requests;
@@ -107,6 +107,16 @@ fn payload(letter: &DeadLetter) -> String {
         None => "of unknown size".to_owned(),
     };
     let address = letter.payload_address.as_ref().map(|address| format!("\n{address}")).unwrap_or_default();
+    if let Some(Unreadable { why, since }) = letter.payload_unreadable {
+        let found = match why {
+            UnreadableWhy::Missing => "the vault does not have it",
+            UnreadableWhy::Damaged => "what the vault has is not what was kept",
+        };
+        let (why, name) = (why.as_str(), name(letter));
+        return format!(
+            "{hash}{address}\n{why}: {found}, since {since}; fetch it again: redrive retry {name} --refetch"
+        );
+    }
     format!("{hash}{address}\n{size}; see it: redrive payload show {}", name(letter))
 }
 

@@ -49,8 +49,9 @@ fn short(hash: &str) -> String {
 }
 
 fn whereabouts(payload: &PayloadView) -> String {
-    match &payload.spooled_on {
-        Some(host) => format!("on its way (spooled on {host})"),
-        None => "vault".to_owned(),
+    match (&payload.spooled_on, payload.unreadable) {
+        (_, Some(unreadable)) => unreadable.why.as_str().to_owned(),
+        (Some(host), None) => format!("on its way (spooled on {host})"),
+        (None, None) => "vault".to_owned(),
     }
 }

@@ -18,6 +18,11 @@ pub async fn run(kept: &Kept, ids: Vec<String>) -> Result<Exit> {
     let verified = kept.desk.verify_payloads(kept.vault.as_ref(), &ids, broken).await?;
     printed?;
     out!("{} payloads are whole, {} are not", verified.whole, verified.broken)?;
+    if verified.broken > 0 {
+        out!(
+            "plans leave those out until they are found again: `redrive replay start --refetch` fetches their letters again"
+        )?;
+    }
     if verified.elsewhere > 0 {
         out!("{} are on their way from another machine: check them there", verified.elsewhere)?;
     }

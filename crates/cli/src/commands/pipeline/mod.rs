@@ -1,5 +1,6 @@
-//! `redrive pipeline`: where pipelines stand, what they are, and letting them rest.
+//! `redrive pipeline`: where pipelines stand, what they are, letting them rest, and forgetting them.
 
+mod forget;
 mod list;
 mod pause;
 mod show;
@@ -16,5 +17,6 @@ pub async fn run(setting: &Setting, command: PipelineCommand) -> Result<Exit> {
         PipelineCommand::Show(args) => show::run(setting, args).await,
         PipelineCommand::Pause(args) => pause::pause(setting, args).await,
         PipelineCommand::Resume { name } => pause::resume(setting, &name).await,
+        PipelineCommand::Forget { name } => forget::run(setting, &name).await,
     }
 }

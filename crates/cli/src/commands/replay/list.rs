@@ -18,9 +18,7 @@ use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: PageArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
-    let fetch = async |limit, cursor| {
-        redrive.list_replays(ListReplays { open_only: false, limit, cursor, within: Vec::new() }).await
-    };
+    let fetch = async |limit, cursor| redrive.list_replays(ListReplays { cursor, ..ListReplays::newest(limit) }).await;
     let now = redrive.now();
     filter::print(&args, fetch, |replays| print(replays, now)).await
 }

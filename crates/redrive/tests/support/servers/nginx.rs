@@ -65,6 +65,37 @@ impl Nginx {
     }
 }
 
+/// A running nginx that passes on what is below a path, without the path, as the docs have it.
+pub struct PathProxy {
+    _process: Process,
+    _folder: TempDir,
+    pub port: u16,
+}
+
+impl PathProxy {
+    /// Starts one before a server.
+    pub fn start(path: &str, server: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = folder.path().to_str().expect("a text").to_owned();
+        let (process, [port]) = start(folder.path(), |[port]| {
+            let configuration = format!(
+                "daemon off; master_process off; pid {at}/nginx.pid; error_log {at}/errors.log;\nevents {{ }}\nhttp {{\n\
+                 access_log off; client_body_temp_path {at}/t1; proxy_temp_path {at}/t2; fastcgi_temp_path {at}/t3;\n\
+                 uwsgi_temp_path {at}/t4; scgi_temp_path {at}/t5;\n\
+                 server {{ listen 127.0.0.1:{port}; location {path}/ {{\n\
+                 proxy_pass http://{server}/; proxy_http_version 1.1; proxy_set_header Host $http_host;\n\
+                 proxy_set_header X-Forwarded-For $remote_addr; }} }} }}\n"
+            );
+            fs::write(folder.path().join("nginx.conf"), configuration).expect("written");
+            let mut command = Command::new("nginx");
+            command.arg("-p").arg(folder.path()).arg("-c").arg(folder.path().join("nginx.conf"));
+            command.args(["-e", "errors.log"]);
+            command
+        });
+        Self { _process: process, _folder: folder, port }
+    }
+}
+
 fn configuration(folder: &str, ports: &[u16]) -> String {
     let with_tls = CERTIFICATES.iter().zip(&ports[1..]).map(|(name, port)| {
         format!(

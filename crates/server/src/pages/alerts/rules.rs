@@ -20,8 +20,8 @@ pub async fn section(app: &App, visitor: &Visitor) -> Result<Markup, Problem> {
     let watching = app.setting().watched_by_server();
     let book = watching.rules();
     let mut unwatched = app.redrive().unwatched(&watching).await?;
+    let mut past = app.redrive().past_rules(&watching, &unwatched).await?;
     unwatched.retain(|name| visitor.caller.covers(name));
-    let mut past = app.redrive().past_rules(&watching).await?;
     past.retain(|rule| visitor.caller.covers(&rule.pipeline));
     past.sort_by_key(|rule| std::cmp::Reverse(rule.times));
     let from = match is_judged(app) {

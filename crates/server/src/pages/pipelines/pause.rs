@@ -1,4 +1,4 @@
-//! Pausing a pipeline, and letting it go on.
+//! Pausing a pipeline, letting it go on, and forgetting one that has nothing.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -17,7 +17,7 @@ use super::address;
 use crate::app::App;
 use crate::asked::{Body, Named};
 use crate::look::figures::count;
-use crate::routes::pipelines::pause as routes;
+use crate::routes::pipelines::{forget as forgetting, pause as routes};
 
 /// Asks before a pipeline rests.
 pub async fn ask(
@@ -88,6 +88,21 @@ pub async fn resume(
         let said = Body(asked(Value::Object(filled(&fields, &[])))?);
         let _pause = routes::resume(State(app.clone()), visitor.caller.clone(), Named(name.clone()), said).await?;
         Ok(Done::At(with_said(&address(name.as_str()), &[("said", "resume")])))
+    })
+    .await
+}
+
+/// Forgets a pipeline that has nothing.
+pub async fn forget(
+    State(app): State<App>,
+    visitor: Visitor,
+    Named(name): Named<PipelineName>,
+    fields: Fields,
+) -> Result<Response, Problem> {
+    once(&app, &visitor, &fields, async || {
+        let said = Body(asked(Value::Object(filled(&fields, &[])))?);
+        let _view = forgetting::run(State(app.clone()), visitor.caller.clone(), Named(name.clone()), said).await?;
+        Ok(Done::At(with_said("/pipelines", &[("said", "forget"), ("about", name.as_str())])))
     })
     .await
 }

@@ -94,7 +94,7 @@ pub async fn run(
     if seen.is_some() && keys.len() > 1 {
         return Err(ApiError::invalid("version", "a version is that of one alert: say one key"));
     }
-    let (redrive, change) = (app.redrive(), asked.change(app.redrive().now())?);
+    let (redrive, change) = (app.redrive(), asked.change(app.redrive().asked_at())?);
     let mut found = Vec::new();
     for key in &keys {
         let view = redrive.find_alert(key).await?;

@@ -94,7 +94,9 @@ async fn preview(State(app): State<App>, caller: Caller) -> Result<Json<Listed<A
 }
 
 async fn past(State(app): State<App>, caller: Caller) -> Result<Json<Listed<PastRule>>, ApiError> {
-    let mut rules = app.redrive().past_rules(&app.setting().watching()).await?;
+    let watching = app.setting().watching();
+    let unwatched = app.redrive().unwatched(&watching).await?;
+    let mut rules = app.redrive().past_rules(&watching, &unwatched).await?;
     rules.retain(|rule| caller.covers(&rule.pipeline));
     Ok(Json(Listed::whole(rules)))
 }

@@ -55,7 +55,7 @@ pub async fn probe(state: State<App>, caller: Caller, asked: Body<Asked>) -> Res
 }
 
 pub async fn hold(state: State<App>, caller: Caller, asked: Body<Asked>) -> Result<Json<Answer>, ApiError> {
-    let until = future("until", asked.0.until.as_deref(), state.0.redrive().now())?;
+    let until = future("until", asked.0.until.as_deref(), state.0.redrive().asked_at())?;
     let held = HeldBy { by: caller.actor(), why: asked.0.why.clone(), until };
     turn(state, caller, asked.0, BreakerTurn::Hold(held)).await
 }

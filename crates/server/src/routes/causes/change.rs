@@ -75,7 +75,7 @@ pub async fn run(
     Named(id): Named<CauseId>,
     Body(asked): Body<Asked>,
 ) -> Result<Json<Shown>, ApiError> {
-    let (redrive, now) = (app.redrive(), app.redrive().now());
+    let (redrive, now) = (app.redrive(), app.redrive().asked_at());
     let before = redrive.store().get_cause(id, now).await?;
     caller.check(&before.cause.pipeline)?;
     let seen = asked.version;

@@ -162,7 +162,7 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     if is_nameless {
         check_workers(&app).await?;
     }
-    let wanted = Wanted::of(&app, asked).await?;
+    let wanted = Wanted::of(&app, &caller, asked).await?;
     let host = host.unwrap_or_else(|| caller.name().to_owned());
     let worker = app.redrive().remote_worker(worker, &host, 0);
     let mut changes = app.redrive().store().changes();

@@ -13,6 +13,7 @@ use redrive_core::replays::ReplayState;
 use redrive_core::time::Timestamp;
 
 use super::lease::Asked;
+use crate::access::Caller;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::runs::{self, Runs};
@@ -74,7 +75,7 @@ impl Found {
 }
 
 impl Wanted {
-    pub async fn of(app: &App, mut asked: Asked) -> Result<Self, ApiError> {
+    pub async fn of(app: &App, caller: &Caller, mut asked: Asked) -> Result<Self, ApiError> {
         let within = |field: &'static str, value: u64, least: u64, most: u64| match (least..=most).contains(&value) {
             true => Ok(value),
             false => Err(ApiError::invalid(field, format!("{field} is {value}: expected {least} to {most}"))),
@@ -98,7 +99,7 @@ impl Wanted {
         let wait = Duration::from_secs(within("wait", asked.wait.unwrap_or(0), 0, WAIT_SECS_MAX)?);
         let ttl = Duration::from_secs(within("ttl", asked.ttl.unwrap_or(usual), least, most)?);
         let op = match &asked.op {
-            Some(id) => Some(operation(app, id.0).await?),
+            Some(id) => Some(operation(app, caller, id.0).await?),
             None => None,
         };
         Ok(Self {
@@ -220,16 +221,16 @@ impl Wanted {
     }
 }
 
-/// Which operation an id is of.
-async fn operation(app: &App, id: ReplayId) -> Result<Operation, ApiError> {
-    if app.redrive().store().get_replay(id).await?.is_some() {
-        return Ok(Operation::Replay(id));
+/// The operation that an id is of. One of other pipelines than a token's is as unknown as one that there is not.
+async fn operation(app: &App, caller: &Caller, id: ReplayId) -> Result<Operation, ApiError> {
+    if let Some(replay) = app.redrive().store().get_replay(id).await? {
+        let is_seen = caller.covers_any(&replay.pipelines);
+        return is_seen.then_some(Operation::Replay(id)).ok_or_else(|| no_operation(id));
     }
     let tried = TryId::from_bytes(*id.as_bytes());
-    match app.redrive().store().get_try(tried).await? {
-        Some(_) => Ok(Operation::Try(tried)),
-        None => Err(no_operation(id)),
-    }
+    let found = app.redrive().store().get_try(tried).await?;
+    let found = found.filter(|found| caller.covers_any(found.tried_with.keys()));
+    found.map(|_| Operation::Try(tried)).ok_or_else(|| no_operation(id))
 }
 
 fn no_operation(id: ReplayId) -> ApiError {

@@ -80,8 +80,13 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Value
     }
     app.admit_pipelines(&named(&letters, &caller)).await?;
     let (setting, by) = (app.setting(), caller.actor());
-    let reporting =
-        Reporting { setting: &setting, vault: app.vault(), by: &by, may: |name: &PipelineName| caller.covers(name) };
+    let reporting = Reporting {
+        setting: &setting,
+        vault: app.vault(),
+        by: &by,
+        may: |name: &PipelineName| caller.covers(name),
+        is_limited: !caller.covers_all(),
+    };
     let reported = app.redrive().report_letters(letters, &reporting).await?;
     Ok(Json(Answer { letters: reported.into_iter().map(told).collect() }))
 }

@@ -35,7 +35,7 @@ pub async fn run(
     }
     let vault = app.vault().ok_or_else(|| ApiError::missing("this store has no vault"))?.clone();
     let (out, mut into): (DuplexStream, DuplexStream) = tokio::io::duplex(AHEAD_BYTES);
-    let hash = payload.hash;
+    let (hash, address) = (payload.hash, vault.address().to_owned());
     let copying = tokio::spawn(async move {
         let copied = vault.copy(hash, &mut into).await;
         // Whoever reads sees that it ends too soon: its length was told.
@@ -46,15 +46,21 @@ pub async fn run(
     });
     // Whether there is anything to send is known with its first bytes.
     let mut out = BufReader::new(out);
-    if out.fill_buf().await.is_ok_and(<[u8]>::is_empty)
-        && let Ok(Err(error)) = copying.await
-    {
-        return Err(match error {
-            VaultError::Missing(_) | VaultError::Damaged(_) | VaultError::OnItsWay { .. } => {
-                ApiError::missing(error.to_string())
-            }
-            other => redrive::Error::from(other).into(),
-        });
+    let patience = app.options().patience.vault;
+    let failed = match tokio::time::timeout(patience, out.fill_buf()).await {
+        Ok(Ok([])) => copying.await.ok().and_then(Result::err),
+        Ok(_) => None,
+        Err(_) => {
+            copying.abort();
+            Some(VaultError::NoAnswer { address, patience })
+        }
+    };
+    match failed {
+        None => {}
+        Some(error @ (VaultError::Missing(_) | VaultError::Damaged(_) | VaultError::OnItsWay { .. })) => {
+            return Err(ApiError::missing(error.to_string()));
+        }
+        Some(other) => return Err(redrive::Error::from(other).into()),
     }
     // Payload bytes are hostile: a browser is to save them, never to show them as a page of this server.
     let headers = [

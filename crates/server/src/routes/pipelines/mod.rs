@@ -1,5 +1,6 @@
-//! Pipelines: where they stand, pausing and resuming them.
+//! Pipelines: where they stand, pausing, resuming and forgetting them.
 
+pub(crate) mod forget;
 pub(crate) mod list;
 pub(crate) mod pause;
 
@@ -25,5 +26,8 @@ pub fn routes() -> Vec<Route> {
         Route::post("/pipelines/{name}/resume", pause::resume, "Let a paused pipeline go on")
             .takes::<pause::Resumed>()
             .gives_named("Pause"),
+        Route::post("/pipelines/{name}/forget", forget::run, "Forget a pipeline that has nothing")
+            .takes::<forget::Asked>()
+            .gives_named("PipelineView"),
     ]
 }

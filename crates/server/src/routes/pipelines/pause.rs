@@ -46,7 +46,7 @@ pub async fn pause(
 ) -> Result<Json<Pause>, ApiError> {
     caller.check(&name)?;
     caller.find_pipeline(&app, &name).await?;
-    let until = future("until", asked.until.as_deref(), app.redrive().now())?;
+    let until = future("until", asked.until.as_deref(), app.redrive().asked_at())?;
     let (wish, by) = (PauseWish { why: asked.why, until }, caller.actor());
     Ok(Json(app.redrive().pause_pipeline_with(&name, wish, &by, asked.version.as_ref()).await?))
 }

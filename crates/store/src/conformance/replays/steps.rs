@@ -143,10 +143,7 @@ pub async fn a_replay_knows_what_is_left(store: Shared) {
     }
     assert!(!left().await);
     assert_eq!(oldest().await, None, "none is left");
-    let listed = store
-        .list_replays(ListReplays { open_only: false, limit: 9, cursor: None, within: Vec::new() })
-        .await
-        .expect("listed");
+    let listed = store.list_replays(ListReplays::newest(9)).await.expect("listed");
     assert_eq!(listed.items[0].per_minute(at(999)), Some(2.0 * 60.0 / 899.0), "it has not ended");
     let none = ListPending {
         id: replay_id(1),

@@ -215,6 +215,18 @@ pub struct ListReplays {
     pub cursor: Option<String>,
 }
 
+impl ListReplays {
+    /// Asks for the newest replays.
+    pub const fn newest(limit: u32) -> Self {
+        Self { open_only: false, within: Vec::new(), limit, cursor: None }
+    }
+
+    /// Asks for the newest replays that have not come to their end.
+    pub const fn open(limit: u32) -> Self {
+        Self { open_only: true, within: Vec::new(), limit, cursor: None }
+    }
+}
+
 /// What is wanted of a replay is not told to others: to them it is what it usually is.
 fn suited() -> Wish {
     Wish::of(ReplayMode::Suited)
