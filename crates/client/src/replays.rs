@@ -37,7 +37,11 @@ struct Started {
 pub(crate) fn runs(pipelines: &[Pipeline], edited: bool) -> Vec<Value> {
     let of = |pipeline: &Pipeline| {
         let saved = pipeline.works_from_saved(edited);
-        json!({ "pipeline": pipeline.name(), "definition": pipeline.definition(), "saved": saved })
+        let mut runs = json!({ "pipeline": pipeline.name(), "definition": pipeline.definition(), "saved": saved });
+        if pipeline.policy().breaker.hold_max.is_none() {
+            runs["waits_forever"] = true.into();
+        }
+        runs
     };
     pipelines.iter().map(of).collect()
 }

@@ -416,6 +416,7 @@ mod tests {
         let runs = |pipeline: &str, version: Option<&str>| Runs {
             pipeline: name(pipeline),
             definition: version.map(DefinitionVersion::new),
+            waits_forever: false,
         };
         let pins = Pins::from([(name("a"), DefinitionVersion::new("1")), (name("b"), DefinitionVersion::new("2"))]);
         let there = [runs("a", Some("1")), runs("b", Some("1")), runs("b", None)];

@@ -68,6 +68,9 @@ pub struct Runs {
     /// The version of its definition that the worker has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<DefinitionVersion>,
+    /// Set if its jobs wait without end for a target that stays away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_forever: bool,
 }
 
 /// A worker and its last heartbeat, by the clock of whoever wrote it.

@@ -23,7 +23,6 @@ use crate::config::Setting;
 use crate::error::Error;
 use crate::events::Events;
 use crate::good::GoodPages;
-use crate::leases::Turns;
 use crate::pipeline::Pipeline;
 use crate::reach::{Away, Reach, Working};
 use crate::worker::{Until, Worker};
@@ -53,8 +52,6 @@ pub struct Redrive {
     pub(crate) breakers: Arc<Breakers>,
     /// Pages that worked, as far as they are kept here.
     pub(crate) good: Arc<GoodPages>,
-    /// Jobs that workers elsewhere bring back at this moment.
-    pub(crate) turns: Arc<Turns>,
     /// What workers watch, and whom they tell.
     pub(crate) alerts: Alerts,
     /// Where the vault is, for who is told where payloads are; without credentials.
@@ -103,7 +100,6 @@ impl Redrive {
             rules: Arc::default(),
             breakers: Arc::default(),
             good: Arc::default(),
-            turns: Arc::default(),
             alerts: Alerts::default(),
             vault_address: None,
             setting: Arc::default(),

@@ -11,6 +11,7 @@ use redrive_core::jobs::{Input, field};
 use redrive_core::policy::Policy;
 use redrive_core::secrets::Secrets;
 use redrive_core::traffic::tracked_value;
+use redrive_core::workers::Runs;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -193,6 +194,18 @@ impl Pipeline {
         (self.handler, self.isolated) = (Arc::new(Elsewhere::masking(secrets).by_worker(from_saved)), None);
         self.definition = version.map(Definition::of_version);
         self
+    }
+
+    /// The same, whose jobs wait without end for a target that stays away.
+    pub fn waiting_forever(mut self) -> Self {
+        Arc::make_mut(&mut self.policy).breaker.hold_max = None;
+        self
+    }
+
+    /// Returns what others see of a worker that runs it.
+    pub(crate) fn runs(&self) -> Runs {
+        let waits_forever = self.policy.breaker.hold_max.is_none();
+        Runs { pipeline: self.name.clone(), definition: self.definition().cloned(), waits_forever }
     }
 
     /// The same with another answer to when payloads are kept, and how much of each.

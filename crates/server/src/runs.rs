@@ -28,6 +28,9 @@ pub struct Runs {
     /// Whether it works from saved payloads.
     #[serde(default)]
     saved: bool,
+    /// Set if its jobs wait without end for a target that stays away, instead of for `hold_max`.
+    #[serde(default)]
+    waits_forever: bool,
 }
 
 /// Refuses versions that are none.
@@ -49,7 +52,10 @@ pub fn check(runs: &[Runs]) -> Result<(), ApiError> {
 pub fn pipeline(app: &App, runs: &[Runs], name: &PipelineName) -> Result<Pipeline, ApiError> {
     let known = app.pipeline(name)?;
     Ok(match runs.iter().find(|run| run.pipeline == *name) {
-        Some(run) => known.run_elsewhere(run.definition.clone(), run.saved),
+        Some(run) => {
+            let known = known.run_elsewhere(run.definition.clone(), run.saved);
+            if run.waits_forever { known.waiting_forever() } else { known }
+        }
         None => known,
     })
 }

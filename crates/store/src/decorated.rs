@@ -209,6 +209,7 @@ decorate! {
         note_progress(params: NoteProgress) -> bool;
         settle(params: SettleJobs) -> SettledJobs;
         leased(leases: Vec<Lease>) -> Vec<LeasedJob>;
+        claim_results(params: ClaimResults) -> Option<Vec<Lease>>;
         settled(leases: Vec<Lease>) -> Vec<Option<JobState>>;
         outlook(params: AskOutlook) -> Outlook;
         lost_leases(params: FindLostLeases) -> Vec<LostLease>;

@@ -82,5 +82,6 @@ pub const fn form(file: &ResultsFile) -> ResultForm {
 /// Returns a path as people know it here: from the current folder if it is in it.
 pub fn near(path: &Path) -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
-    path.strip_prefix(here).unwrap_or(path).to_owned()
+    let near = path.strip_prefix(here).ok().filter(|near| !near.as_os_str().is_empty());
+    near.unwrap_or(path).to_owned()
 }

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::harness::{Ran, Sandbox, eventually, json_lines};
-use crate::served::{Served, free_address};
+use crate::served::{Served, answered, ask, free_address};
 
 const TASKS: u64 = 20;
 
@@ -61,6 +63,14 @@ fn a_rotated_file_of_results_goes_on_as_a_new_one() {
     assert_eq!(numbers(&sandbox, "results/out.1.jsonl"), (1..=5).collect());
     assert_eq!(numbers(&sandbox, "results/out.jsonl"), (6..=TASKS).collect());
     assert_eq!(sandbox.ledger("default")["done"], TASKS);
+}
+
+#[test]
+fn a_folder_that_is_named_for_results_is_refused_by_its_path() {
+    let sandbox = sandbox();
+    let folder = sandbox.path("").canonicalize().expect("there").display().to_string();
+    let refused = sandbox.redrive("run tasks.jsonl --out . -- true").expect(1).complains("--out FILE");
+    refused.complains(folder.trim_end_matches('/'));
 }
 
 #[test]
@@ -338,6 +348,49 @@ fn results_of_a_worker_of_a_server_go_where_the_pipeline_has_them() {
     work("other", &["--out", "here.jsonl"]);
     assert_eq!(numbers_of_inputs(&elsewhere.read("here.jsonl")), [1, 2], "the worker writes them");
     assert!(!sandbox.path("here.jsonl").exists());
+}
+
+/// The server is killed when it has written a result and before it has settled the job: a lock on the file of results holds it up, then
+/// one on the store.
+#[test]
+fn a_result_is_written_once_though_the_server_is_killed_before_it_is_settled() {
+    let sandbox = Sandbox::new();
+    sandbox.write("redrive.toml", "[pipeline.shop]\nhandler = \"remote\"\nout = \"r.jsonl\"\n");
+    sandbox.write("tasks.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    let address = free_address();
+    let server = Served::start(&sandbox, &address, &[]);
+    sandbox.run(&["push", "tasks.jsonl", "--pipeline", "shop"]).expect(0);
+    let leased = answered(&address, "", "POST /leases", &json!({ "pipelines": ["shop"], "max": 2 }));
+    let done = |n: usize| json!({ "lease": leased["leases"][n]["lease"], "verdict": "done", "result": n });
+    let settlement = json!({ "worker": leased["worker"], "jobs": [done(0), done(1)] });
+    let file = fs::File::create(sandbox.path("r.jsonl")).expect("made");
+    file.lock().expect("locked");
+    let store = rusqlite::Connection::open(sandbox.path(".redrive/redrive.db")).expect("opened");
+    std::thread::scope(|scope| {
+        let lost = scope.spawn(|| ask(&address, "", "POST /leases/settle", Some(&settlement)));
+        eventually("the server waits for the file", || is_waited_for(&file));
+        store.busy_timeout(Duration::from_secs(60)).expect("set");
+        store.execute_batch("BEGIN IMMEDIATE").expect("locked");
+        file.unlock().expect("unlocked");
+        eventually("the results are written", || sandbox.read("r.jsonl").lines().count() == 2);
+        server.kill();
+        assert_eq!(lost.join().expect("ended"), None, "nothing was answered");
+    });
+    store.execute_batch("ROLLBACK").expect("unlocked");
+    assert_eq!(sandbox.ledger("shop")["leased"], 2, "nothing was settled");
+    let _server = Served::start(&sandbox, &address, &[]);
+    let settled = answered(&address, "", "POST /leases/settle", &settlement);
+    assert!(settled["jobs"].as_array().expect("jobs").iter().all(|job| job["result"] == "ok"), "{settled}");
+    assert_eq!(numbers_of_inputs(&sandbox.read("r.jsonl")), [1, 2]);
+    assert_eq!(sandbox.ledger("shop")["done"], 2);
+    sandbox.assert_sound();
+}
+
+/// Returns whether somebody waits for the lock on a file.
+fn is_waited_for(file: &fs::File) -> bool {
+    let locks = fs::read_to_string("/proc/locks").expect("read");
+    let inode = format!(":{} ", file.metadata().expect("there").ino());
+    locks.lines().any(|line| line.contains("->") && line.contains(&inode))
 }
 
 /// The numbers of the tasks whose results are in a text, in their order.

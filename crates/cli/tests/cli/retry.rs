@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Sandbox, json_lines};
-use crate::served::{Served, answered};
+use crate::harness::{Ran, Sandbox, json_lines};
+use crate::served::{Served, answered, free_address};
 
 /// Tasks that die unless their `ok` is true; the handler says what it was given.
 fn sandbox(tasks: u32) -> Sandbox {
@@ -327,4 +327,49 @@ fn results_are_not_only_printed_if_the_pipeline_had_a_file() {
     assert_eq!((refused.stdout.as_str(), sandbox.ledger("shop")["queued"].as_i64()), ("", Some(1)));
     sandbox.redrive("work --drain --out out.jsonl").expect(0);
     assert_eq!(json_lines(&sandbox.read("out.jsonl")).len(), 2);
+}
+
+#[test]
+fn results_of_a_run_go_on_to_the_file_if_the_store_does_not_keep_them() {
+    let sandbox = sandbox(0);
+    sandbox.write("redrive.toml", format!("{}keep_results = \"off\"\n", sandbox.read("redrive.toml")));
+    let run = |n: u32, more: &str| {
+        sandbox.write("tasks.jsonl", format!("{{\"n\":{n},\"ok\":true}}\n"));
+        sandbox.redrive(&format!("run tasks.jsonl {more}"))
+    };
+    assert_eq!(json_lines(&run(1, "").expect(0).stdout).len(), 1, "it had no file so far");
+    run(2, "--out out.jsonl").expect(0);
+    assert_eq!(run(3, "").expect(0).complains("results: out.jsonl").stdout, "");
+    assert_eq!(json_lines(&sandbox.read("out.jsonl")).len(), 2);
+    sandbox.write("redrive.toml", format!("{}timeout = \"7s\"\n", sandbox.read("redrive.toml")));
+    assert_eq!(run(4, "").expect(2).complains("out.jsonl").complains("--out FILE").stdout, "");
+    sandbox.write("redrive.toml", sandbox.read("redrive.toml").replace("\"off\"", "\"1h\""));
+    assert_eq!(json_lines(&run(4, "").expect(0).stdout).len(), 1, "the store keeps it");
+}
+
+#[test]
+fn results_over_a_server_are_not_only_printed_if_the_pipeline_had_a_file() {
+    let sandbox = Sandbox::new();
+    let address = free_address();
+    let _server = Served::start(&sandbox, &address, &[]);
+    let elsewhere = Sandbox::new();
+    let work = |n: u32, args: &[&str]| {
+        sandbox.write("tasks.jsonl", format!("{{\"n\":{n}}}\n"));
+        sandbox.run(&["push", "tasks.jsonl", "--pipeline", "shop"]).expect(0);
+        let mut command = elsewhere.command();
+        command.args([&["work", "--drain", "--pipeline", "shop"], args].concat());
+        let server = format!("http://{address}");
+        command.env("REDRIVE_SERVER", server).env("XDG_STATE_HOME", sandbox.path("state"));
+        let output = command.output().expect("started");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    };
+    assert_eq!(json_lines(&work(1, &["--", "cat"]).expect(0).stdout).len(), 1, "it had no file so far");
+    work(2, &["--out", "out.jsonl", "--", "cat"]).expect(0);
+    work(3, &["--", "cat"]).expect(0).complains("results: out.jsonl");
+    let refused = work(4, &["--", "sh", "-c", "cat"]).expect(2);
+    assert_eq!(refused.complains("out.jsonl").complains("--out FILE").stdout, "");
+    assert_eq!(sandbox.ledger("shop")["queued"], 1, "nothing was attempted");
+    work(5, &["--out", "out.jsonl", "--", "sh", "-c", "cat"]).expect(0);
+    assert_eq!(json_lines(&elsewhere.read("out.jsonl")).len(), 4);
 }

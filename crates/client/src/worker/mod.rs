@@ -89,6 +89,8 @@ struct Shared {
     /// Whether letters of all replays are worked on, besides the queues.
     replays: bool,
     max_wait: Option<Duration>,
+    /// Set if jobs wait without end for a target that stays away.
+    waits_forever: bool,
     /// Cancelled when another worker takes its place: it begins nothing more.
     retired: CancellationToken,
     hurry: CancellationToken,
@@ -146,11 +148,11 @@ impl AnyWorker {
         }
     }
 
-    /// See [`Worker::wait_forever`]. How long jobs of a server wait is for the server to say.
+    /// See [`Worker::wait_forever`].
     pub fn wait_forever(self) -> Self {
         match self {
             Self::Here(worker) => Self::Here(worker.wait_forever()),
-            there @ Self::There(_) => there,
+            Self::There(worker) => Self::There(worker.wait_forever()),
         }
     }
 
@@ -197,6 +199,7 @@ impl RemoteWorker {
             only: None,
             replays: false,
             max_wait: None,
+            waits_forever: false,
             retired: CancellationToken::new(),
             hurry: CancellationToken::new(),
             running: Running::default(),
@@ -211,11 +214,18 @@ impl RemoteWorker {
 
     /// The worker that takes the place of another, with pipelines as they are now.
     fn after(former: &Shared, pipelines: Vec<Pipeline>) -> Self {
-        Self::new(former.server.clone(), pipelines).with(|shared| {
+        let worker = Self::new(former.server.clone(), pipelines).with(|shared| {
             (shared.only, shared.replays, shared.max_wait) = (former.only, former.replays, former.max_wait);
             (shared.hurry, shared.running) = (former.hurry.clone(), former.running.clone());
             (shared.slots, shared.done) = (former.slots.clone(), former.done.clone());
-        })
+        });
+        if former.waits_forever { worker.wait_forever() } else { worker }
+    }
+
+    fn wait_forever(mut self) -> Self {
+        self.pipelines = self.pipelines.into_iter().map(Pipeline::waiting_forever).collect();
+        let runs = runs(&self.pipelines, false);
+        self.with(|shared| (shared.runs, shared.waits_forever) = (runs, true))
     }
 
     fn with(mut self, change: impl FnOnce(&mut Shared)) -> Self {

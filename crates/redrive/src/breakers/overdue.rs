@@ -6,6 +6,7 @@ use redrive_core::breakers::Overdue;
 use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::settlements::{Ending, Settlement, give_up};
 use redrive_core::time::Timestamp;
+use redrive_core::workers::Runs;
 use redrive_store::contract::{Lane, LeaseJobs, LeasedJobs, Only, SettleJobs, Settled, WorkerView};
 
 use super::{Breakers, TURNS_MAX};
@@ -53,6 +54,13 @@ impl Redrive {
         let workers = self.store.list_workers().await?;
         let works = |other: &WorkerView| other.runs.iter().any(|runs| runs.pipeline == *pipeline);
         Ok(!workers.iter().any(|other| other.alive && other.id != worker && works(other)))
+    }
+
+    /// Returns whether a worker works on a pipeline whose jobs do not wait without end. A store that cannot tell is asked again.
+    pub(crate) async fn is_given_up_by_somebody(&self, pipeline: &PipelineName) -> bool {
+        let gives_up = |runs: &Runs| runs.pipeline == *pipeline && !runs.waits_forever;
+        let workers = self.store.list_workers().await.unwrap_or_default();
+        workers.iter().any(|worker| worker.alive && worker.runs.iter().any(gives_up))
     }
 
     /// Makes letters of some of the jobs of a lane that have waited for their target for longer than this, since a time at the earliest.

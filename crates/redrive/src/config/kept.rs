@@ -10,6 +10,7 @@ use redrive_core::definitions::{
 use redrive_core::ids::PipelineName;
 use redrive_store::contract::{DeadFilter, Selection};
 
+use super::ran::NotedResults;
 use super::{ConfigError, Overrides, PipelineConfig, RanCommands, Setting};
 use crate::Redrive;
 use crate::error::Error;
@@ -118,17 +119,24 @@ impl Setting {
         Ok(self.chosen(name, said, (found, trusted))?)
     }
 
-    /// The same for jobs that a server has, by the versions that they were tried with: the files are those of this user.
+    /// The same for jobs that a server has, by the versions that they were tried with: the files are those of this user. Refuses jobs of
+    /// versions without a file if those of another one had a file.
     pub fn results_file_of(
         &self,
         name: &PipelineName,
         said: Option<PathBuf>,
         versions: &[Option<DefinitionVersion>],
     ) -> Result<Option<ResultsFile>, ConfigError> {
+        let noted = self.ran.as_ref().map(RanCommands::results).unwrap_or_default();
+        let of_pipeline = noted.iter().filter(|NotedResults(_, _, of)| of.as_ref() == Some(name));
+        let before: BTreeSet<_> = of_pipeline.map(|NotedResults(_, file, _)| file.path.clone()).collect();
         // The last of each version counts.
-        let kept: BTreeMap<_, _> =
-            self.ran.as_ref().map(RanCommands::results).unwrap_or_default().into_iter().collect();
-        self.chosen(name, said, (results_of(versions, kept), true))
+        let kept: BTreeMap<_, _> = noted.into_iter().map(|NotedResults(version, file, _)| (version, file)).collect();
+        let found = results_of(versions, kept);
+        if said.is_none() && found.is_empty() && !before.is_empty() {
+            return Err(unclear(name, before));
+        }
+        self.chosen(name, said, (found, true))
     }
 
     fn chosen(
@@ -148,7 +156,9 @@ impl Setting {
             paths.insert(path);
             return Err(unclear(name, paths));
         }
-        let own = || self.ran.as_ref().is_some_and(|ran| ran.results().iter().any(|(_, file)| file.path == path));
+        let own = || {
+            self.ran.as_ref().is_some_and(|ran| ran.results().iter().any(|NotedResults(_, file, _)| file.path == path))
+        };
         if !trusted && !own() {
             return Err(ConfigError::ResultsOfOthers { pipeline: name.clone(), path });
         }
@@ -158,7 +168,8 @@ impl Setting {
     /// Notes that this user has results of a pipeline written to the file that its definition names.
     pub fn note_results(&self, pipeline: &Pipeline) {
         let Some(Definition { version, results: Some(file), .. }) = &pipeline.definition else { return };
-        if let Some(Err(error)) = self.ran.as_ref().map(|ran| ran.note_results(version, file)) {
+        let noted = NotedResults(version.clone(), file.clone(), Some(pipeline.name.clone()));
+        if let Some(Err(error)) = self.ran.as_ref().map(|ran| ran.note_results(&noted)) {
             tracing::debug!(%error, "it could not be noted where results go");
         }
     }

@@ -8,6 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use redrive_core::definitions::{DefinitionVersion, KeptCommand, ResultsFile};
+use redrive_core::ids::PipelineName;
+use serde::{Deserialize, Serialize};
 
 /// Where this user keeps what is no part of any store; nowhere if it is not known where a user keeps such things.
 pub(super) fn state_folder() -> Option<PathBuf> {
@@ -15,6 +17,14 @@ pub(super) fn state_folder() -> Option<PathBuf> {
     let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;
     Some(state.join("redrive"))
 }
+
+/// A version of a definition, the file that its results went to, and its pipeline, which lists of before do not name.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct NotedResults(
+    pub(super) DefinitionVersion,
+    pub(super) ResultsFile,
+    #[serde(default)] pub(super) Option<PipelineName>,
+);
 
 /// The list of commands that a user ran.
 #[derive(Clone, Debug)]
@@ -67,17 +77,16 @@ impl RanCommands {
         known
     }
 
-    /// Notes that the user had results written to a file, by a version of a definition.
-    pub(super) fn note_results(&self, version: &DefinitionVersion, file: &ResultsFile) -> io::Result<()> {
-        let of_version = |(known, _): &(DefinitionVersion, ResultsFile)| known == version;
-        match self.results().into_iter().rfind(of_version) {
-            Some((_, last)) if last == *file => Ok(()),
-            _ => append(&self.files(), &serde_json::to_string(&(version, file))?),
+    /// Notes that the user had results written to a file.
+    pub(super) fn note_results(&self, noted: &NotedResults) -> io::Result<()> {
+        match self.results().into_iter().rfind(|known| known.0 == noted.0) {
+            Some(last) if last == *noted => Ok(()),
+            _ => append(&self.files(), &serde_json::to_string(noted)?),
         }
     }
 
-    /// The files that the user had results written to, by version, the last at the end.
-    pub(super) fn results(&self) -> Vec<(DefinitionVersion, ResultsFile)> {
+    /// The files that the user had results written to, the last of a version at the end.
+    pub(super) fn results(&self) -> Vec<NotedResults> {
         let kept = lines(&self.files()).into_iter().flatten();
         kept.filter_map(|line| serde_json::from_str(&line).ok()).collect()
     }
@@ -136,12 +145,16 @@ mod tests {
     fn files_of_results_are_known_by_version_and_the_last_counts() {
         let folder = tempfile::tempdir().expect("a folder");
         let ran = RanCommands::at(folder.path());
+        append(&ran.files(), r#"["1",{"path":"/of before"}]"#).expect("written");
         let file = |path: &str| ResultsFile { path: path.into(), bare: false };
+        let pipeline: PipelineName = "shop".parse().expect("a name");
         for path in ["/a", "/a", "/b", "/a"] {
-            ran.note_results(&DefinitionVersion::new("1"), &file(path)).expect("noted");
+            let noted = NotedResults(DefinitionVersion::new("1"), file(path), Some(pipeline.clone()));
+            ran.note_results(&noted).expect("noted");
         }
-        let paths: Vec<_> = ran.results().into_iter().map(|(_, file)| file.path).collect();
-        assert_eq!(paths, ["/a", "/b", "/a"].map(PathBuf::from));
+        let known: Vec<_> = ran.results().into_iter().map(|NotedResults(_, file, of)| (file.path, of)).collect();
+        let of_shop = |path: &str| (PathBuf::from(path), Some(pipeline.clone()));
+        assert_eq!(known, [("/of before".into(), None), of_shop("/a"), of_shop("/b"), of_shop("/a")]);
     }
 
     #[test]

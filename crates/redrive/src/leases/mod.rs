@@ -7,9 +7,9 @@
 //! blamed for that; but a worker whose process is [said to have died](RemoteWorker::died) leaves suspects, which run alone next.
 
 mod alone;
+mod claims;
 mod late;
 mod settling;
-mod turns;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +28,6 @@ use redrive_store::contract::{AskOutlook, Beat, Lane, LeaseJobs, LeasedJobs, Not
 use serde_json::Value;
 
 use self::settling::Settling;
-pub(crate) use self::turns::Turns;
 use crate::config::Setting;
 use crate::engine::Redrive;
 use crate::error::Error;
@@ -179,7 +178,7 @@ impl RemoteWorker {
         let (now, listed) = (self.redrive.now(), outlook.listed.as_ref());
         let heard = listed.is_some_and(|listed| now.since(listed.seen_at) < HEARD_AGAIN_AFTER);
         let (known, own) =
-            (listed.map(|listed| listed.runs.as_slice()).unwrap_or_default(), pipelines.iter().map(runs_of));
+            (listed.map(|listed| listed.runs.as_slice()).unwrap_or_default(), pipelines.iter().map(Pipeline::runs));
         if heard && own.clone().all(|own| known.contains(&own)) {
             return Ok(outlook);
         }
@@ -350,7 +349,7 @@ impl RemoteWorker {
     }
 
     async fn beat(&self, pipelines: &[Pipeline], leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
-        self.beat_with(pipelines.iter().map(runs_of).collect(), leases, until).await
+        self.beat_with(pipelines.iter().map(Pipeline::runs).collect(), leases, until).await
     }
 
     async fn beat_with(&self, runs: Vec<Runs>, leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
@@ -366,8 +365,4 @@ impl RemoteWorker {
         };
         Ok(self.redrive.store.beat(beat).await?)
     }
-}
-
-fn runs_of(pipeline: &Pipeline) -> Runs {
-    Runs { pipeline: pipeline.name.clone(), definition: pipeline.definition().cloned() }
 }

@@ -1,13 +1,11 @@
 //! Jobs that workers bring back: what is to be kept of them is kept, then they are settled.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use redrive_core::actors::{Actor, Via};
 use redrive_core::failures::with_sources;
 use redrive_core::good::GoodPage;
 use redrive_core::hand_on::{self, HandedJob};
-use redrive_core::ids::JobId;
 use redrive_core::jobs::{Lease, LeasedJob, Origin};
 use redrive_core::payloads::Payload;
 use redrive_core::results::log_end;
@@ -148,15 +146,14 @@ impl<'a> Settling<'a> {
         }
         let RemoteWorker { redrive, id, host, .. } = self.worker;
         let (leases, results): (Vec<Lease>, Vec<JobResult>) = std::mem::take(&mut self.results).into_iter().unzip();
-        let _turn = redrive.turns.take(self.jobs.iter().map(|taken| taken.job.lease).collect()).await;
         if !results.is_empty() {
+            let mut claim = redrive.claim_results(leases).await?;
             // What another request settled meanwhile was written by that one.
-            let held: HashSet<JobId> =
-                redrive.store.leased(leases).await?.into_iter().map(|job| job.lease.job).collect();
-            let results: Vec<_> = results.into_iter().filter(|result| held.contains(&result.id)).collect();
-            match self.pipeline.sink.write(&results).await {
+            let results: Vec<_> = results.into_iter().filter(|result| claim.has(result.id)).collect();
+            match claim.hold(self.pipeline.sink.write(&results)).await {
                 // The lease holds: whoever has it brings the job again.
                 Err(error @ Error::Sink { .. }) => {
+                    claim.give_up().await;
                     return Ok(vec![BroughtBack::Unkept(with_sources(&error)); self.jobs.len()]);
                 }
                 written => written?,

@@ -12,11 +12,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use serde::de::IgnoredAny;
 
 use super::last_lines::LastLines;
 
 /// How often a file may be replaced under one write.
 const REPLACED_MAX: u32 = 8;
+
+/// How long the id of a job is in a line, and what stands behind it.
+const ID_LENGTH: usize = 36;
+const AFTER_ID: &[u8] = br#"","pipeline":""#;
 
 #[derive(Debug)]
 pub(super) struct ResultsFile {
@@ -160,7 +165,7 @@ fn append(file: &mut File, lines: &[u8], last: Option<&mut LastLines>) -> io::Re
     })
 }
 
-/// Makes the file end with a whole line: adds the end of line to a last line that is whole JSON, cuts off one that is not.
+/// Makes the file end with a whole line: cuts off a torn line of ours, and ends any other.
 fn mend(file: &mut File) -> io::Result<()> {
     let length = file.seek(SeekFrom::End(0))?;
     let start = last_line_start(file, length)?;
@@ -170,11 +175,19 @@ fn mend(file: &mut File) -> io::Result<()> {
     file.seek(SeekFrom::Start(start))?;
     let mut tail = Vec::new();
     file.read_to_end(&mut tail)?;
-    if serde_json::from_slice::<serde::de::IgnoredAny>(&tail).is_ok() {
-        file.write_all(b"\n")
-    } else {
-        file.set_len(start)
+    match is_torn_result(&tail) {
+        true => file.set_len(start),
+        false => file.write_all(b"\n"),
     }
+}
+
+/// Returns whether a line is the beginning of a whole result: somebody was killed while writing it. A bare one looks like any other JSON.
+fn is_torn_result(line: &[u8]) -> bool {
+    let Some(rest) = line.strip_prefix(br#"{"id":""#) else { return false };
+    let (id, rest) = rest.split_at(rest.len().min(ID_LENGTH));
+    let is_id = id.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+    let goes_on = rest.starts_with(AFTER_ID) || AFTER_ID.starts_with(rest);
+    is_id && goes_on && serde_json::from_slice::<IgnoredAny>(line).is_err()
 }
 
 /// Where the text after the last end of line begins.
@@ -196,9 +209,13 @@ fn last_line_start(file: &mut File, length: u64) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use redrive_core::ids::JobId;
+    use redrive_core::jobs::Input;
+    use redrive_core::results::{JobResult, ResultForm};
+
     use super::*;
 
-    fn mended(text: &str) -> String {
+    fn mended(text: impl AsRef<[u8]>) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out.jsonl");
         std::fs::write(&path, text).expect("written");
@@ -207,14 +224,37 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_is_cut_off_and_a_whole_one_is_ended() {
+    fn a_torn_result_is_cut_off_and_a_whole_one_is_ended() {
+        let result = JobResult {
+            id: JobId::from_bytes([7; 16]),
+            pipeline: "p".parse().expect("a name"),
+            round: None,
+            key: None,
+            input: Input::default(),
+            result: "é".repeat(100_000).into(),
+            log: None,
+        };
+        let line = result.line(ResultForm::Whole).expect("JSON").expect("a line");
         assert_eq!(mended(""), "");
-        assert_eq!(mended("{\"a\":1}\n"), "{\"a\":1}\n");
-        assert_eq!(mended("{\"a\":1}\n{\"b\""), "{\"a\":1}\n");
-        assert_eq!(mended("{\"a\":1}\n{\"b\":2}"), "{\"a\":1}\n{\"b\":2}\n");
-        assert_eq!(mended("{\"tor"), "");
-        let long = format!("{{\"a\":1}}\n{{\"b\":\"{}", "x".repeat(200_000));
-        assert_eq!(mended(&long), "{\"a\":1}\n");
+        assert_eq!(mended(format!("{line}\n")), format!("{line}\n"));
+        assert_eq!(mended(&line), format!("{line}\n"));
+        for length in [7, 8, 40, 43, 44, 50, 60, 1_001, line.len() - 1] {
+            let torn = &line.as_bytes()[..length];
+            assert_eq!(mended([b"1\n", torn].concat()), "1\n", "{length}");
+            assert_eq!(mended(torn), "", "{length}");
+        }
+    }
+
+    /// A bare result cannot be told from what others wrote.
+    #[test]
+    fn what_others_wrote_stays() {
+        let others =
+            ["a note", "a note\nwithout an end", "{\"b\"", "{\"id\":\"x\"", "{\"id\": \"07", "1\n{", "\u{fffd}"];
+        for text in others {
+            assert_eq!(mended(text), format!("{text}\n"));
+        }
+        let other = format!("{{\"id\":\"{}\",\"name\":\"", JobId::from_bytes([7; 16]));
+        assert_eq!(mended(&other), format!("{other}\n"));
     }
 
     #[test]

@@ -85,10 +85,6 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(redrive: Redrive, id: WorkerId, pipelines: &[Pipeline]) -> Self {
-        let runs = |pipeline: &Pipeline| {
-            let definition = pipeline.definition().cloned();
-            Runs { pipeline: pipeline.name.clone(), definition }
-        };
         Self {
             redrive,
             id,
@@ -102,7 +98,7 @@ impl Context {
             leases_ended: watch::channel(()).0,
             replays_changed: watch::channel(()).0,
             leads: Leads::default(),
-            runs: Mutex::new(pipelines.iter().map(runs).collect()),
+            runs: Mutex::new(pipelines.iter().map(Pipeline::runs).collect()),
             beaten: AtomicBool::new(false),
             held: Mutex::default(),
             holds: Holds::default(),
@@ -189,6 +185,11 @@ impl Context {
     /// Has others see that this worker runs no jobs.
     pub(super) fn run_nothing(&self) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Notes that jobs of this worker wait without end for a target that stays away.
+    pub(super) fn wait_forever(&self) {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|runs| runs.waits_forever = true);
     }
 
     /// What this worker runs.

@@ -185,7 +185,9 @@ impl Worker {
 
     /// The same, but jobs that wait for a target that stays away stay queued, however long that takes.
     pub fn wait_forever(self) -> Self {
-        Self { max_wait: None, waits_forever: true, ..self }
+        self.context.wait_forever();
+        let pipelines = self.pipelines.into_iter().map(Pipeline::waiting_forever).collect();
+        Self { max_wait: None, waits_forever: true, pipelines, ..self }
     }
 
     /// The same, but it takes up pipelines that changed, between jobs: what runs ends as it began.
@@ -230,7 +232,7 @@ impl Worker {
 
     async fn run_as_it_is(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
         let patience = self.patience(&until);
-        let Self { context, pipelines, task, waits_forever, .. } = self;
+        let Self { context, pipelines, task, .. } = self;
         let working = context.redrive.reach.work();
         tokio::select! {
             begun = begin(&context, &pipelines) => begun?,
@@ -250,9 +252,7 @@ impl Worker {
         let telling = alerts::Telling::start(&context);
         upkeep.spawn(uploader::run(pipelines.clone()));
         upkeep.spawn(marks::run(Arc::clone(&context), pipelines.clone()));
-        if !waits_forever {
-            upkeep.spawn(overdue::run(Arc::clone(&context), pipelines.clone()));
-        }
+        upkeep.spawn(overdue::run(Arc::clone(&context), pipelines.clone()));
         let all = pipelines.clone();
         let has_children = pipelines.iter().any(|pipeline| pipeline.handler.isolation() == Isolation::OwnProcess);
         if has_children {

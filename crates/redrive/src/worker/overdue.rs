@@ -26,7 +26,8 @@ pub(super) async fn run(context: Arc<Context>, pipelines: Vec<Pipeline>) {
     }
 }
 
-/// Looks at the jobs of a pipeline. Time in which it was paused, or before a letter was sent again, does not count.
+/// Looks at the jobs of a pipeline, unless all of its workers wait without end, or none is there. Time in which it was paused, or before a
+/// letter was sent again, does not count.
 async fn look(context: &Context, pipeline: &Pipeline, since: &mut HashMap<(PipelineName, Lane), Timestamp>) {
     let Some(hold_max) = pipeline.policy.breaker.hold_max else { return };
     let (name, now) = (&pipeline.name, context.now());
@@ -41,7 +42,10 @@ async fn look(context: &Context, pipeline: &Pipeline, since: &mut HashMap<(Pipel
         let from = since.entry((name.clone(), lane)).or_insert(at_first);
         match is_paused {
             true => *from = now,
-            false => drop(give_up(context, (pipeline, lane), hold_max, *from).await),
+            false if context.redrive.is_given_up_by_somebody(name).await => {
+                give_up(context, (pipeline, lane), hold_max, *from).await;
+            }
+            false => {}
         }
     }
 }

@@ -55,6 +55,10 @@ pub(super) async fn run(
     };
     let next = |former: &Context, pipelines| {
         let pipelines = acquainted(pipelines);
+        let pipelines = match waits_forever {
+            true => pipelines.into_iter().map(Pipeline::waiting_forever).collect(),
+            false => pipelines,
+        };
         let id = WorkerId::new(former.redrive.now(), former.redrive.chance.bits());
         begin(Arc::new(former.successor(id, &pipelines)), pipelines)
     };

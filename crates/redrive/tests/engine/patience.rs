@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive::clock::{Clock, TestClock};
+use redrive::leases::EndedJob;
 use redrive::vault::{Keep, Vault};
 use redrive::worker::Until;
 use redrive::{
@@ -18,12 +19,12 @@ use redrive_core::dead::{DeadLetter, Gate};
 use redrive_core::payloads::Response;
 use redrive_core::proxies::ProxyPolicy;
 use redrive_core::replays::{AutoReplay, Pacing};
-use redrive_core::settlements::TARGET_ON_HOLD;
+use redrive_core::settlements::{Outcome, TARGET_ON_HOLD};
 use redrive_core::time::Timestamp;
 
 use redrive_core::ids::PipelineName;
 use redrive_store::conformance::decorators::{Counting, Decorated, Delaying, Layer};
-use redrive_store::contract::{CountDead, DeadBy, DeadFilter, ListDead, ListReplays};
+use redrive_store::contract::{CountDead, DeadBy, DeadFilter, Lane, ListDead, ListReplays};
 use redrive_store::sqlite::SqliteStore;
 use redrive_store::{Result as StoreResult, Store, StoreError};
 
@@ -338,6 +339,46 @@ async fn jobs_stay_queued_if_they_are_waited_for_without_end_or_the_worker_is_st
         working.await.expect("no panic").expect("stopped");
         let ledger = redrive.ledger(pipeline.name()).await.expect("read");
         assert!(ledger.queued >= 40 && given_up(&redrive).await.is_empty(), "{max_wait:?}: {ledger:?}");
+    }
+}
+
+/// A server gives up the jobs that its workers would, and none while no worker is there.
+#[tokio::test]
+async fn jobs_of_remote_workers_are_given_up_unless_those_wait_without_end_or_have_left() {
+    for (waits_forever, leaves) in [(false, false), (true, false), (false, true)] {
+        let (redrive, clock) = redrive();
+        let breaker = BreakerPolicy { hold_max: Some(Duration::from_secs(20)), ..BreakerPolicy::default() };
+        let served = absent(Reason::Network, &Arc::default(), breaker);
+        let ran = if waits_forever { served.clone().waiting_forever() } else { served.clone() };
+        enqueue_of_one_target(&redrive, &served, 60).await;
+        let stop = CancellationToken::new();
+        let upkeep = redrive.worker(vec![served.clone()]).only_upkeep();
+        let upkeep = tokio::spawn(upkeep.run(Until::Stopped, stop.clone()));
+        let worker = redrive.remote_worker(None, "far.example", 7);
+        let ended = |lease| {
+            let outcome = Outcome::Failed(FailureReport::new(Reason::Network, "nobody is there"));
+            let (handed_on, duration) = (Vec::new(), Some(Duration::from_secs(1)));
+            EndedJob { lease, outcome, result: None, log: None, is_written: false, handed_on, payload: None, duration }
+        };
+        for _ in 0..4 {
+            worker.look(std::slice::from_ref(&ran), 0).await.expect("seen");
+            let leased = worker.lease(&ran, (Lane::Queue, None), 10, Duration::from_secs(30)).await.expect("leased");
+            let ended = leased.jobs.iter().map(|job| ended(job.lease)).collect();
+            worker.settle(&ran, ended).await.expect("settled");
+        }
+        if leaves {
+            worker.detach().await.expect("it left");
+        }
+        let begun = clock.now();
+        eventually("it is given up, or a minute has passed", async || {
+            clock.advance(Duration::from_millis(100));
+            clock.now().since(begun) > Duration::from_secs(60) || !given_up(&redrive).await.is_empty()
+        })
+        .await;
+        let letters = given_up(&redrive).await.len();
+        assert_eq!(letters > 0, !waits_forever && !leaves, "{letters} letters, {waits_forever}, {leaves}");
+        stop.cancel();
+        upkeep.await.expect("no panic").expect("stopped");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Remote workers: leasing, keeping leases up, settling.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use redrive_core::tokens::Role;
@@ -119,6 +120,51 @@ async fn results_of_a_client_that_hangs_up_and_comes_back_are_written_once() {
     }
     let file = std::fs::read_to_string(server.folder().join("r.jsonl")).expect("written");
     assert_eq!(file.lines().count(), JOBS);
+}
+
+/// A client that sends its settlement to another server of the store while the first one has written the results. Each server has a
+/// file of its own, as on two machines.
+#[tokio::test(flavor = "multi_thread")]
+async fn results_that_arrive_at_two_servers_are_written_by_one() {
+    let config = |out: &str| format!("[pipeline.shop]\nhandler = \"remote\"\nout = \"{out}\"\n");
+    let first = Arc::new(Running::with(&config("first.jsonl")).await);
+    let second = Arc::new(first.beside_with(&config("second.jsonl")).await);
+    first.enqueue("shop", (0..3).map(|n| json!({ "n": n }))).await;
+    let leased = lease(&first, json!({ "pipelines": ["shop"], "max": 3 })).await;
+    let done = |n: usize| json!({ "lease": leased["leases"][n]["lease"], "verdict": "done", "result": n });
+    let settled = |server: &Arc<Running>, jobs: Value| {
+        let (server, leased) = (Arc::clone(server), leased.clone());
+        tokio::spawn(async move { settle(&server, &leased, jobs).await })
+    };
+    let written = first.hold("settle");
+    let one = settled(&first, json!([done(0), done(1)]));
+    written.arrived().await;
+    let claimed = second.hold("claim_results");
+    // It is brought together with another one.
+    let mut other = settled(&second, json!([done(1), done(2)]));
+    tokio::select! {
+        () = claimed.arrived() => {}
+        answer = &mut other => panic!("it is written twice: {answer:?}"),
+    }
+    let claimed_again = second.hold("claim_results");
+    claimed.release();
+    tokio::select! {
+        () = claimed_again.arrived() => {}
+        answer = &mut other => panic!("it is written twice: {answer:?}"),
+    }
+    written.release();
+    claimed_again.release();
+    for answer in [one.await.expect("answered"), other.await.expect("answered")] {
+        assert!(answer["jobs"].as_array().expect("jobs").iter().all(|job| job["result"] == "ok"), "{answer}");
+    }
+    let results = |file: &str| {
+        let text = std::fs::read_to_string(first.folder().join(file)).expect("written");
+        text.lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["result"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((results("first.jsonl"), results("second.jsonl")), (vec![json!(0), json!(1)], vec![json!(2)]));
+    first.audit().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -199,6 +199,11 @@ impl Running {
         Self::over(std::sync::Arc::clone(&self.folder), "").await
     }
 
+    /// The same with another configuration.
+    pub async fn beside_with(&self, config: &str) -> Self {
+        Self::over(std::sync::Arc::clone(&self.folder), config).await
+    }
+
     /// Has the store refuse these verbs from now on, and no others.
     pub fn refuse(&self, verbs: &[&str]) {
         self.refusing.only(verbs);

@@ -138,6 +138,7 @@ async fn workers_that_run_other_rules_or_are_not_there_keep_a_replay_from_being_
         runs: vec![Runs {
             pipeline: "shop".parse().expect("a name"),
             definition: Some(redrive_core::definitions::DefinitionVersion::new("old")),
+            waits_forever: false,
         }],
         leases: Vec::new(),
         until: now,

@@ -18,8 +18,8 @@ use super::script::{
     lease_past_breakers, ledger, pipeline, plain, reap, settle, timeout, worker,
 };
 use crate::contract::{
-    AskOutlook, Beat, CancelJobs, FindLostLeases, Lane, LeaseJobs, Listed, NoteProgress, Only, SetPause, Settled,
-    StartJobs,
+    AskOutlook, Beat, CancelJobs, ClaimResults, FindLostLeases, Lane, LeaseJobs, Listed, NoteProgress, Only, SetPause,
+    Settled, StartJobs,
 };
 
 fn find_lost(secs: i64) -> FindLostLeases {
@@ -305,6 +305,30 @@ pub async fn a_lease_is_enough_to_find_its_job(store: Shared) {
     assert_eq!(found().await, leased[1..]);
 }
 
+/// Of several processes that settle the same jobs one writes their results. A claim ends when it is not renewed, and with its lease.
+pub async fn results_are_claimed_by_one_process(store: Shared) {
+    attach(&store, 1).await;
+    enqueue(&store, vec![job(1, plain()), job(2, plain()), job(3, plain())]).await;
+    let leased = lease_all(&store, 3, at(0)).await.jobs;
+    let [one, two, three] = [0, 1, 2].map(|n: usize| leased[n].lease);
+    let claim = async |leases: &[Lease], renewed: Option<i64>, until, now| {
+        let (leases, renewed) = (leases.to_vec(), renewed.map(at));
+        let params = ClaimResults { leases, renewed, until: at(until), now: at(now) };
+        store.claim_results(params).await.expect("asked")
+    };
+    let forged = Lease { token: LeaseToken::new(at(0), 77), ..three };
+    assert_eq!(claim(&[one, two, forged], None, 10, 5).await, Some(vec![one, two]), "stale leases are passed over");
+    assert_eq!(claim(&[two, three], None, 11, 5).await, None, "another process writes one of them");
+    assert_eq!(claim(&[three], None, 12, 5).await, Some(vec![three]), "nothing was claimed with it");
+    assert_eq!(claim(&[one, two], Some(10), 20, 9).await, Some(vec![one, two]), "its own claim is renewed");
+    assert_eq!(claim(&[one, two], Some(10), 30, 15).await, None, "that claim is over");
+    assert_eq!(claim(&[one, two], None, 31, 20).await, Some(vec![one, two]), "it was not renewed in time");
+    assert_eq!(claim(&[one, two], Some(31), 0, 21).await, Some(vec![one, two]), "it is given up");
+    assert_eq!(claim(&[one], None, 32, 21).await, Some(vec![one]));
+    settle(&store, &leased[0], Outcome::Done, at(22)).await;
+    assert_eq!(claim(&[one, two], None, 33, 22).await, Some(vec![two]), "its lease has ended");
+}
+
 fn ask(n: u128, pipelines: Vec<PipelineName>) -> AskOutlook {
     AskOutlook { worker: worker(n), pipelines, replays_max: 10 }
 }
@@ -316,7 +340,7 @@ pub async fn the_outlook_tells_all_that_is_asked_before_a_lease(store: Shared) {
     let nothing = outlook(1).await;
     assert_eq!((nothing.listed, nothing.runs_alone, nothing.open, nothing.paused), (None, false, 0, false));
     assert_eq!(nothing.replays.len(), 0);
-    let runs = vec![Runs { pipeline: pipeline(), definition: None }];
+    let runs = vec![Runs { pipeline: pipeline(), definition: None, waits_forever: false }];
     store.beat(Beat { runs: runs.clone(), ..beat(1, Vec::new(), at(3)) }).await.expect("attached");
     enqueue(&store, vec![job(1, plain()), job(2, json!({"n": 2})), job(3, json!({"n": 3}))]).await;
     lease_one(&store, at(3)).await;

@@ -74,7 +74,7 @@ macro_rules! conformance_tests {
                      burying_keeps_every_failure, a_stale_settlement_moves_nothing, an_expired_lease_is_lost,
                      extending_keeps_a_lease, extending_tells_a_lost_lease_from_a_new_one, a_started_job_is_told_from_a_waiting_one, epochs_grow,
                      progress_survives_a_lost_lease, the_proxies_a_job_tried_are_told,
-                     a_resent_lease_is_the_same, a_lease_is_enough_to_find_its_job,
+                     a_resent_lease_is_the_same, a_lease_is_enough_to_find_its_job, results_are_claimed_by_one_process,
                      a_settlement_is_answered_alike_when_it_is_sent_again,
                      jobs_are_leased_by_group, a_worker_with_a_suspect_is_told_from_others,
                      the_outlook_tells_all_that_is_asked_before_a_lease]

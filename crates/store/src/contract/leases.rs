@@ -39,6 +39,10 @@ pub trait LeaseStore {
     /// The jobs that these leases hold, in no order; stale leases hold none. For who was handed a lease and nothing else.
     async fn leased(&self, leases: Vec<Lease>) -> Result<Vec<LeasedJob>>;
 
+    /// Claims jobs for a process that is about to write their results to a file. Returns the leases that hold, or `None` if another
+    /// process has a claim on one of them; nothing is claimed then. A claim ends with its lease or when its time is over.
+    async fn claim_results(&self, params: ClaimResults) -> Result<Option<Vec<Lease>>>;
+
     /// Where the jobs of these leases were brought by who settled them with the lease, in the order asked; nothing where that was
     /// not done, or where something else has become of the job since. For who brings back a lease that no longer holds.
     async fn settled(&self, leases: Vec<Lease>) -> Result<Vec<Option<JobState>>>;
@@ -170,6 +174,26 @@ pub struct NoteProgress {
     pub lease: Lease,
     /// How far; nothing to begin anew.
     pub progress: Option<Value>,
+}
+
+/// Asks for jobs whose results the caller alone writes.
+#[derive(Clone, Debug)]
+pub struct ClaimResults {
+    /// Their leases; stale ones are passed over.
+    pub leases: Vec<Lease>,
+    /// The end of the claim that the caller has and renews, if it has one.
+    pub renewed: Option<Timestamp>,
+    /// When the claim ends; a time that is over gives it up.
+    pub until: Timestamp,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl ClaimResults {
+    /// Returns whether a job that is claimed until then is the caller's to claim.
+    pub(crate) fn is_free(&self, claimed_until: Timestamp) -> bool {
+        claimed_until <= self.now || Some(claimed_until) == self.renewed
+    }
 }
 
 /// Asks for jobs to be settled.

@@ -66,8 +66,8 @@ pub use jobs::{
 };
 pub use leader::{ChoreView, Lead, LeaderStore, Led, NoteChore};
 pub use leases::{
-    AskOutlook, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, Listed, NoteProgress, Only, Outlook,
-    SettleJobs, Settled, SettledJobs, StartJobs,
+    AskOutlook, ClaimResults, FindLostLeases, Lane, LeaseJobs, LeaseStore, LeasedJobs, Listed, NoteProgress, Only,
+    Outlook, SettleJobs, Settled, SettledJobs, StartJobs,
 };
 pub use ledger::{Audit, AuditedPipeline, Capabilities, Compact, Compacted, Health, LedgerStore, Tidied, Tidy};
 pub use outcomes::{CountOutcomes, OutcomeStore};

@@ -17,11 +17,11 @@ use super::fault::Fault;
 use super::leasing::{Granted, lease};
 use super::rows::JOB_COLUMNS;
 use super::settlements::{self, Settle};
-use super::sql::{Conn, args};
+use super::sql::{Conn, Row, args};
 use super::{PostgresStore, replays, rows, run};
 use crate::contract::{
-    AskOutlook, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, Listed, NoteProgress, Outlook, SettleJobs,
-    SettledJobs, StartJobs,
+    AskOutlook, ClaimResults, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, Listed, NoteProgress, Outlook,
+    SettleJobs, SettledJobs, StartJobs,
 };
 use crate::error::Result as StoreResult;
 
@@ -70,6 +70,10 @@ impl LeaseStore for PostgresStore {
 
     async fn leased(&self, leases: Vec<Lease>) -> StoreResult<Vec<LeasedJob>> {
         self.read(leases, run!(leased)).await
+    }
+
+    async fn claim_results(&self, params: ClaimResults) -> StoreResult<Option<Vec<Lease>>> {
+        self.write_beside(params, run!(claim_results)).await
     }
 
     async fn settled(&self, leases: Vec<Lease>) -> StoreResult<Vec<Option<JobState>>> {
@@ -123,6 +127,22 @@ async fn leased(conn: &Conn, leases: &[Lease]) -> Result<Vec<LeasedJob>, Fault> 
         }
     }
     Ok(held.into_iter().map(|held| held.job).collect())
+}
+
+async fn claim_results(batch: &mut Batch, params: &ClaimResults) -> Result<Option<Vec<Lease>>, Fault> {
+    let (jobs, tokens) = pairs(&params.leases);
+    // In one order, so that two processes do not wait for each other.
+    let sql = "SELECT l.job, l.claimed_until FROM unnest($1::uuid[], $2::uuid[]) AS u(job, token)
+               JOIN lease l ON l.job = u.job AND l.token = u.token ORDER BY l.job FOR UPDATE OF l";
+    let row = |row: &Row| Ok((rows::job_id(row, 0)?, rows::time(row, 1)?));
+    let found: Vec<(JobId, Timestamp)> = batch.conn().query(sql, args![jobs, tokens], row).await?;
+    if !found.iter().all(|(_, claimed_until)| params.is_free(*claimed_until)) {
+        return Ok(None);
+    }
+    let held: Vec<JobId> = found.into_iter().map(|(job, _)| job).collect();
+    let sql = "UPDATE lease SET claimed_until = $2 WHERE job = ANY($1::uuid[])";
+    batch.conn().execute(sql, args![held, params.until]).await?;
+    Ok(Some(params.leases.iter().filter(|lease| held.contains(&lease.job)).copied().collect()))
 }
 
 async fn settled(conn: &Conn, leases: &[Lease]) -> Result<Vec<Option<JobState>>, Fault> {

@@ -32,6 +32,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { parts: &[include_str!("schema/004_on_call.sql")], oldest: 1 },
     Migration { parts: &[include_str!("schema/005_results.sql")], oldest: 1 },
     Migration { parts: &[include_str!("schema/006_payloads.sql")], oldest: 1 },
+    Migration { parts: &[include_str!("schema/007_claims.sql")], oldest: 1 },
     Migration { parts: &[include_str!("schema/008_forgotten.sql")], oldest: 1 },
 ];
 

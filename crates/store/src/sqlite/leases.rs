@@ -19,8 +19,8 @@ use super::leasing::{Granted, lease};
 use super::rows::{self, JOB_COLUMNS, RowResult};
 use super::{replays, settlements};
 use crate::contract::{
-    AskOutlook, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, Listed, NoteProgress, Outlook, SettleJobs,
-    SettledJobs, StartJobs,
+    AskOutlook, ClaimResults, FindLostLeases, LeaseJobs, LeaseStore, LeasedJobs, Listed, NoteProgress, Outlook,
+    SettleJobs, SettledJobs, StartJobs,
 };
 use crate::error::Result as StoreResult;
 
@@ -100,6 +100,10 @@ impl LeaseStore for SqliteStore {
         .await
     }
 
+    async fn claim_results(&self, params: ClaimResults) -> StoreResult<Option<Vec<Lease>>> {
+        self.write(move |batch| claim_results(batch, &params)).await
+    }
+
     async fn settled(&self, leases: Vec<Lease>) -> StoreResult<Vec<Option<JobState>>> {
         self.read(move |conn| leases.iter().map(|lease| settlements::settled_by(conn, lease)).collect()).await
     }
@@ -153,6 +157,23 @@ fn outlook(conn: &Connection, params: &AskOutlook) -> Result<Outlook, Fault> {
     }
     let replays = replays::list_open(conn, params.replays_max)?;
     Ok(Outlook { listed, runs_alone, replays, open: u64::try_from(open).unwrap_or(0), paused })
+}
+
+fn claim_results(batch: &Batch<'_>, params: &ClaimResults) -> Result<Option<Vec<Lease>>, Fault> {
+    let mut select = batch.statement("SELECT claimed_until FROM lease WHERE job = ?1 AND token = ?2")?;
+    let mut held = Vec::new();
+    for lease in &params.leases {
+        let of_lease = params![lease.job.as_bytes(), lease.token.as_bytes()];
+        match select.query_row(of_lease, |row| rows::time(row, 0)).optional()? {
+            Some(claimed_until) if !params.is_free(claimed_until) => return Ok(None),
+            found => held.extend(found.map(|_| *lease)),
+        }
+    }
+    let mut update = batch.statement("UPDATE lease SET claimed_until = ?2 WHERE job = ?1")?;
+    for lease in &held {
+        update.execute(params![lease.job.as_bytes(), params.until.as_millis()])?;
+    }
+    Ok(Some(held))
 }
 
 /// Ends a lease that its holder may not have heard of yet.

@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/012_counted.sql"),
     include_str!("schema/013_results.sql"),
     include_str!("schema/014_payloads.sql"),
+    include_str!("schema/015_claims.sql"),
     include_str!("schema/016_forgotten.sql"),
 ];
 

@@ -10,7 +10,7 @@ mod told;
 mod work;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use redrive::config::{KeptFor, PipelineConfig, with_vault};
@@ -105,7 +105,8 @@ fn say_pace(setting: &Setting, pipeline: &Pipeline, is_command: bool) {
     say!("{}: tasks at once: {}{requests}", pipeline.name(), pipeline.at_once());
 }
 
-/// Decides which file results go to. Standard output that leads elsewhere than to a terminal is as good as a file.
+/// Decides which file results go to. Standard output that leads elsewhere than to a terminal is as good as a file if it is one, or if
+/// the store keeps results.
 async fn file_of_results(
     setting: &Setting,
     redrive: &Desk,
@@ -113,7 +114,8 @@ async fn file_of_results(
     (said, bare): (Option<PathBuf>, bool),
 ) -> Result<Option<ResultsFile>> {
     let is_said = said.is_some();
-    if !is_said && !std::io::stdout().is_terminal() {
+    let is_kept = pipeline.policy().results.is_kept != Some(false) || Path::new("/dev/stdout").is_file();
+    if !is_said && is_kept && !std::io::stdout().is_terminal() {
         return Ok(None);
     }
     let of = (KeptFor::Version(pipeline.definition()), false);
