@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,11 +38,20 @@ pub enum Event {
     Replayed,
     /// A job was given up.
     Discarded,
+    /// Of those that died, one that was reported [late](LATE_AFTER): counted when it was reported.
+    BuriedLate,
+    /// The same of those that failed again.
+    RefailedLate,
+    /// The same of those that became done.
+    DoneLate,
 }
+
+/// After how long what is reported is history: rates of what happens now leave it out.
+pub const LATE_AFTER: Duration = Duration::from_secs(60 * 60);
 
 impl Event {
     /// All events.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Accepted,
         Self::Imported,
         Self::Done,
@@ -52,7 +62,20 @@ impl Event {
         Self::Refailed,
         Self::Replayed,
         Self::Discarded,
+        Self::BuriedLate,
+        Self::RefailedLate,
+        Self::DoneLate,
     ];
+
+    /// The event that is counted besides, where this one is reported late.
+    pub const fn late(self) -> Option<Self> {
+        match self {
+            Self::Buried => Some(Self::BuriedLate),
+            Self::Refailed => Some(Self::RefailedLate),
+            Self::Done => Some(Self::DoneLate),
+            _ => None,
+        }
+    }
 
     /// The name in JSON and columns.
     pub const fn as_str(self) -> &'static str {
@@ -67,6 +90,9 @@ impl Event {
             Self::Refailed => "refailed",
             Self::Replayed => "replayed",
             Self::Discarded => "discarded",
+            Self::BuriedLate => "buried_late",
+            Self::RefailedLate => "refailed_late",
+            Self::DoneLate => "done_late",
         }
     }
 }
@@ -104,6 +130,12 @@ impl Delta {
     /// One more of an event, for a reason.
     pub const fn because(event: Event, reason: Reason) -> Self {
         Self { event, reason: Some(reason) }
+    }
+
+    /// What is counted besides at `now`, where this happened long before: counters that only grow cannot tell otherwise.
+    pub fn late(self, at: Timestamp, now: Timestamp) -> Option<Self> {
+        let event = self.event.late().filter(|_| now.since(at) > LATE_AFTER)?;
+        Some(Self { event, ..self })
     }
 }
 
@@ -160,19 +192,26 @@ impl Decision {
     }
 }
 
-/// What is counted when a letter from elsewhere arrives, and when it happened: what comes late counts at its own time. What was imported
-/// did not die here; what a program reports did.
-pub fn of_arrival(arrival: &Arrival, way: Way, letter: &DeadLetter, now: Timestamp) -> Option<(Delta, Timestamp)> {
+/// What is counted when a letter from elsewhere arrives, and when it happened: what comes late counts at its own time, and besides as
+/// late. What was imported did not die here; what a program reports did.
+pub fn of_arrival(
+    arrival: &Arrival,
+    way: Way,
+    letter: &DeadLetter,
+    now: Timestamp,
+) -> impl Iterator<Item = (Delta, Timestamp)> {
     let event = match (arrival, way) {
-        (Arrival::New, Way::Imported { .. }) => Event::Imported,
-        (Arrival::New, Way::Reported) => Event::Buried,
-        (Arrival::FailedAgain(_), _) => Event::Refailed,
-        (Arrival::FailedBesides(_), _) => Event::Retried,
-        (Arrival::Known(_) | Arrival::KeyTaken { .. }, _) => return None,
+        (Arrival::New, Way::Imported { .. }) => Some(Event::Imported),
+        (Arrival::New, Way::Reported) => Some(Event::Buried),
+        (Arrival::FailedAgain(_), _) => Some(Event::Refailed),
+        (Arrival::FailedBesides(_), _) => Some(Event::Retried),
+        (Arrival::Known(_) | Arrival::KeyTaken { .. }, _) => None,
     };
     // The clock of another machine may be ahead.
-    let at = if event == Event::Imported { now } else { letter.died_at.min(now) };
-    Some((Delta::because(event, letter.reason), at))
+    let at = if event == Some(Event::Imported) { now } else { letter.died_at.min(now) };
+    let delta = event.map(|event| Delta::because(event, letter.reason));
+    let late = delta.and_then(|delta| delta.late(at, now));
+    delta.map(|delta| (delta, at)).into_iter().chain(late.map(|late| (late, now)))
 }
 
 #[cfg(test)]
@@ -229,15 +268,22 @@ mod tests {
             "gate": "auto", "accepted_at": then, "died_at": then,
         }))
         .expect("a letter");
-        let counted = |arrival, way, now| of_arrival(&arrival, way, &letter, now).map(|(delta, at)| (delta.event, at));
+        let counted = |arrival, way, now| -> Vec<_> {
+            of_arrival(&arrival, way, &letter, now).map(|(delta, at)| (delta.event, at)).collect()
+        };
         let imported = Way::Imported { dated: true };
-        assert_eq!(counted(Arrival::New, imported, now), Some((Event::Imported, now)));
-        assert_eq!(counted(Arrival::New, Way::Reported, now), Some((Event::Buried, then)));
-        assert_eq!(counted(Arrival::FailedAgain(id), imported, now), Some((Event::Refailed, then)));
-        assert_eq!(counted(Arrival::FailedBesides(id), Way::Reported, now), Some((Event::Retried, then)));
-        assert_eq!(counted(Arrival::Known(id), Way::Reported, now), None);
+        assert_eq!(counted(Arrival::New, imported, now), [(Event::Imported, now)]);
+        assert_eq!(counted(Arrival::New, Way::Reported, now), [(Event::Buried, then)]);
+        assert_eq!(counted(Arrival::FailedAgain(id), imported, now), [(Event::Refailed, then)]);
+        assert_eq!(counted(Arrival::FailedBesides(id), Way::Reported, now), [(Event::Retried, then)]);
+        assert_eq!(counted(Arrival::Known(id), Way::Reported, now), []);
         let behind = Timestamp::from_millis(1_000);
-        assert_eq!(counted(Arrival::New, Way::Reported, behind), Some((Event::Buried, behind)), "a clock is ahead");
+        assert_eq!(counted(Arrival::New, Way::Reported, behind), [(Event::Buried, behind)], "a clock is ahead");
+        let late = then + LATE_AFTER + Duration::from_millis(1);
+        let buried = counted(Arrival::New, Way::Reported, late);
+        assert_eq!(buried, [(Event::Buried, then), (Event::BuriedLate, late)]);
+        let retried = counted(Arrival::FailedBesides(id), Way::Reported, late);
+        assert_eq!(retried, [(Event::Retried, then)], "no rule is about it");
     }
 
     #[test]

@@ -143,7 +143,10 @@ impl Tallies {
             (Some(unknown), Delta::because(Event::Retried, unknown), failed, 0),
         ] {
             if attempts > 0 {
-                *self.minutes.entry((pipeline, at.minute(), event)).or_default() += attempts;
+                let late = event.late(at, now).map(|late| (now, late));
+                for (at, event) in std::iter::once((at, event)).chain(late) {
+                    *self.minutes.entry((pipeline, at.minute(), event)).or_default() += attempts;
+                }
                 let way = (pipeline, at.hour(), text(&count.target), text(&count.proxy), reason);
                 let (all, ends) = self.traffic.entry(way).or_default();
                 (*all, *ends) = (*all + attempts, *ends + ended);

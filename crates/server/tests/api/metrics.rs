@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use redrive_core::tokens::Role;
 use redrive_server::FAMILIES;
@@ -94,6 +95,33 @@ async fn prometheus_takes_the_page_and_counters_only_grow_over_restarts() {
         assert!(now.is_some_and(|now| now >= before), "{series} was {before}, and is {now:?}");
     }
     assert_eq!(value(&second, "redrive_jobs_done_total{pipeline=\"shop\"}"), Some(2.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_of_history_raise_no_counter_that_rules_are_about() {
+    let server = Running::start().await;
+    let ago = |hours: u64| server.redrive.now() - Duration::from_secs(hours * 3_600);
+    let report = async |n: u32, hours: u64| {
+        let letter = json!({ "pipeline": "shop", "input": { "n": n }, "message": "no", "died_at": ago(hours) });
+        server.post("/letters", letter).await.ok();
+    };
+    for n in 0..20 {
+        report(n, 48).await;
+    }
+    report(20, 0).await;
+    for (seq, hours, done) in [(1, 48, 500), (2, 0, 40)] {
+        let counts = json!([{ "pipeline": "shop", "hour": ago(hours), "done": done }]);
+        server.post("/outcomes", json!({ "client": "crawler", "seq": seq, "counts": counts })).await.ok();
+    }
+    let text = page(&server).await;
+    for (series, counted) in [
+        ("redrive_jobs_died_total{pipeline=\"shop\",reason=\"handler_error\"}", 1.0),
+        ("redrive_jobs_done_total{pipeline=\"shop\"}", 40.0),
+        ("redrive_jobs_reported_late_total{pipeline=\"shop\",event=\"died\"}", 20.0),
+        ("redrive_jobs_reported_late_total{pipeline=\"shop\",event=\"done\"}", 500.0),
+    ] {
+        assert_eq!(value(&text, series), Some(counted), "{series}\n{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

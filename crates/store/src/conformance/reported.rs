@@ -77,8 +77,10 @@ pub async fn late_reports_are_counted_when_they_died(store: Shared) {
     assert_eq!(report(&store, ahead, now).await, [Arrival::New]);
     let counts = store.counts(CountEvents::since(at(0), Span::Minute)).await.expect("counted");
     let counted: Vec<_> = counts.iter().map(|count| (count.at.minute(), count.event, count.count)).collect();
+    let late = [(now, Event::BuriedLate), (now, Event::RefailedLate)];
     let expected = [(at(10), Event::Buried), (at(20), Event::Retried), (at(90), Event::Refailed), (now, Event::Buried)];
-    assert_eq!(counted, expected.map(|(at, event)| (at.minute(), event, 1)));
+    let expected: Vec<_> = expected.into_iter().chain(late).map(|(at, event)| (at.minute(), event, 1)).collect();
+    assert_eq!(counted, expected);
     assert_sound(&store).await;
 }
 

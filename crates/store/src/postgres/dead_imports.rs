@@ -37,7 +37,7 @@ pub(super) async fn import(batch: &mut Batch, brought: &BroughtLetter, now: Time
         Arrival::FailedBesides(id) => add_to_history(batch, *id, letter, now).await?,
         Arrival::Known(_) | Arrival::KeyTaken { .. } => {}
     }
-    if let Some((delta, at)) = counts::of_arrival(&arrival, *way, letter, now) {
+    for (delta, at) in counts::of_arrival(&arrival, *way, letter, now) {
         let pipeline = batch.pipeline(&letter.pipeline).await?;
         batch.count(pipeline, at, delta);
     }

@@ -36,7 +36,7 @@ pub(super) fn import(batch: &mut Batch<'_>, brought: &BroughtLetter, now: Timest
         Arrival::FailedBesides(id) => add_to_history(batch, *id, letter, now)?,
         Arrival::Known(_) | Arrival::KeyTaken { .. } => {}
     }
-    if let Some((delta, at)) = counts::of_arrival(&arrival, *way, letter, now) {
+    for (delta, at) in counts::of_arrival(&arrival, *way, letter, now) {
         let pipeline = batch.pipeline(&letter.pipeline)?;
         batch.count(pipeline, at, delta);
     }

@@ -9,6 +9,9 @@ use crate::secrets::{MASK, Secrets, is_host, mask_named};
 /// What a proxy is called of which nothing can be told apart from its password.
 pub const SOME_PROXY: &str = "proxy";
 
+/// The longest label of a proxy, in characters.
+const LABEL_CHARS_MAX: usize = 100;
+
 /// Masks what goes under secret names, and all of proxies but where they are.
 pub(super) fn mask_details(details: &mut Input, secrets: &Secrets) {
     let mut value = Value::Object(std::mem::take(details));
@@ -127,14 +130,28 @@ fn mask(value: &mut Value, secrets: &Secrets, of_proxy: bool) {
     }
 }
 
-/// Returns the label of a proxy that another program reported. A plain name is kept; of an address, its host and port at most.
+/// Returns the label of a proxy that another program reported. A name is kept, however many words it has; of an address, its host
+/// and port at most.
 pub fn proxy_label(proxy: &str) -> String {
-    if is_name(proxy.trim()) { proxy.trim().to_owned() } else { label(proxy) }
+    let name = proxy.split_whitespace().collect::<Vec<_>>().join(" ");
+    let label = if is_name(&name) { name } else { label(proxy) };
+    label.chars().take(LABEL_CHARS_MAX).collect()
 }
 
-/// Whether a proxy is given by a plain name, which is neither an address nor credentials.
+/// Whether a proxy is given by a name, which is neither an address nor credentials. One word may look like a host; of several words
+/// that do, the others may be a user and a password.
 fn is_name(proxy: &str) -> bool {
-    !proxy.is_empty() && proxy.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+    let words: Vec<&str> = proxy.split(|c| " #+&,/()".contains(c)).filter(|word| !word.is_empty()).collect();
+    let is_word = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+    words.iter().all(is_word) && (words == [proxy] || (!words.is_empty() && !words.iter().any(|word| is_address(word))))
+}
+
+/// Whether a word of several is a host: a version (`v1.2`) is none.
+fn is_address(word: &str) -> bool {
+    let word = word.trim_matches('.');
+    let last = word.rsplit('.').next().unwrap_or_default();
+    let is_domain = is_host(word) && last.chars().all(|c| c.is_ascii_alphabetic());
+    is_domain || word.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
 /// The address of a proxy without its credentials: its host and port at most.

@@ -232,7 +232,7 @@ fn of_a_proxy_at_most_its_host_and_port_are_kept() {
 
 #[test]
 fn plain_label_of_a_proxy_is_kept() {
-    for label in ["residential-de-3", "DC_7", "eu.west.1", "p7"] {
+    for label in ["residential-de-3", "DC_7", "eu.west.1", "p7", "resi pool 3", "Büro (2), v1.2 #4/b"] {
         let told = json!({
             "input": {"n": 1, "proxy": label}, "error": "x", "proxy": label, "config": {"proxy": label},
             "failures": [{"error": "y", "proxy": label}],
@@ -243,6 +243,29 @@ fn plain_label_of_a_proxy_is_kept() {
         let mut input = letter.input;
         assert!(mask_task(&mut input, &Secrets::default(), &[]).is_empty(), "nothing is lost: {input:?}");
     }
+}
+
+#[test]
+fn label_of_a_proxy_is_never_an_address_with_credentials_nor_hidden_characters() {
+    for (proxy, kept) in [
+        ("  resi\tpool\n3 ", "resi pool 3"),
+        ("pool 3 http://bob:hunter2@10.1.1.1:8080", "10.1.1.1:8080"),
+        ("10.1.1.1 8080 bob hunter2", "proxy"),
+        ("bob hunter2 p.lan 8080", "proxy"),
+        ("bob/hunter2, 10.1.1.1.", "proxy"),
+        ("bob hunter2 (localhost)", "proxy"),
+        ("bob : hunter2", "proxy"),
+        ("bob:hunter2 @ p.lan:1", "proxy"),
+        ("pool\u{1b}[31m 3", "proxy"),
+        ("pool\u{202e}3", "proxy"),
+        ("( )", "proxy"),
+        (" ", "proxy"),
+    ] {
+        let letter = read(json!({"input": {}, "error": "x", "proxy": proxy})).letter;
+        assert_eq!(letter.proxy.as_deref(), Some(kept), "{proxy:?}");
+    }
+    let long = read(json!({"input": {}, "error": "x", "proxy": "pool 3 ".repeat(100_000)})).letter.proxy;
+    assert_eq!(long.map(|label| label.chars().count()), Some(100));
 }
 
 #[test]

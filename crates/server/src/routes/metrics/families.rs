@@ -17,6 +17,11 @@ pub const REFAILED: Family =
     ("redrive_letters_refailed_total", "counter", "Dead letters that failed again, by reason.");
 pub const IMPORTED: Family =
     ("redrive_letters_imported_total", "counter", "Dead letters that were taken in from elsewhere.");
+pub const LATE: Family = (
+    "redrive_jobs_reported_late_total",
+    "counter",
+    "Jobs that died, failed again or became done more than an hour before they were reported. The other counters leave them out.",
+);
 pub const JOBS: Family = ("redrive_jobs", "gauge", "Jobs by state, as the ledger has them.");
 pub const RETRYING: Family = ("redrive_jobs_retrying", "gauge", "Queued jobs that have failed before.");
 pub const REPLAYING: Family = ("redrive_jobs_replaying", "gauge", "Queued and leased jobs that a replay sent.");
@@ -73,7 +78,7 @@ pub const LOG_LOST: Family = (
 pub const BUILD: Family = ("redrive_build_info", "gauge", "The version of this process: 1.");
 
 /// Every family that there may be.
-pub const FAMILIES: [Family; 40] = [
+pub const FAMILIES: [Family; 41] = [
     ACCEPTED,
     DONE,
     DIED,
@@ -84,6 +89,7 @@ pub const FAMILIES: [Family; 40] = [
     RECOVERED,
     REFAILED,
     IMPORTED,
+    LATE,
     JOBS,
     RETRYING,
     REPLAYING,

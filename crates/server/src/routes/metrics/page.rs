@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use redrive::contract::EventTotal;
 use redrive::numbers::Numbers;
 use redrive_core::breakers::BreakerState;
 use redrive_core::counts::Event;
@@ -32,7 +33,8 @@ pub fn page(numbers: &Numbers, measured: Option<&Measured>, left_out: usize) -> 
     text.finish()
 }
 
-/// What has happened to jobs. A pipeline to which something never happened has a series all the same: rates begin at nothing.
+/// What has happened to jobs. A pipeline to which something never happened has a series all the same: rates begin at nothing. What is
+/// reported long after it happened is no part of a rate of now: an import of history would look like an outage.
 fn events(text: &mut Text, numbers: &Numbers) {
     let by_reason = [
         (Event::Buried, DIED),
@@ -46,18 +48,33 @@ fn events(text: &mut Text, numbers: &Numbers) {
         text.family(family);
         for total in numbers.totals.iter().filter(|total| total.event == event) {
             let reason = total.reason.map_or("none", |reason| reason.as_str());
-            text.sample(family.0, &[("pipeline", total.pipeline.as_str()), ("reason", reason)], total.count);
+            let labels = [("pipeline", total.pipeline.as_str()), ("reason", reason)];
+            let late = event.late().map_or(0, |late| {
+                counted(numbers, late, |of| of.pipeline == total.pipeline && of.reason == total.reason)
+            });
+            text.sample(family.0, &labels, total.count - late);
         }
     }
+    let of_each = |event: Event, name: &PipelineName| counted(numbers, event, |of| of.pipeline == *name);
     let plain =
         [(Event::Accepted, ACCEPTED), (Event::Done, DONE), (Event::Recovered, RECOVERED), (Event::Imported, IMPORTED)];
     for (event, family) in plain {
         text.family(family);
         for name in numbers.status.pipelines.keys() {
-            let of = numbers.totals.iter().filter(|total| total.event == event && total.pipeline == *name);
-            text.sample(family.0, &[("pipeline", name.as_str())], of.map(|total| total.count).sum::<i64>());
+            let late = event.late().map_or(0, |late| of_each(late, name));
+            text.sample(family.0, &[("pipeline", name.as_str())], of_each(event, name) - late);
         }
     }
+    text.family(LATE);
+    for (event, of) in [(Event::BuriedLate, "died"), (Event::RefailedLate, "refailed"), (Event::DoneLate, "done")] {
+        for name in numbers.status.pipelines.keys() {
+            text.sample(LATE.0, &[("pipeline", name.as_str()), ("event", of)], of_each(event, name));
+        }
+    }
+}
+
+fn counted(numbers: &Numbers, event: Event, is_meant: impl Fn(&EventTotal) -> bool) -> i64 {
+    numbers.totals.iter().filter(|total| total.event == event && is_meant(total)).map(|total| total.count).sum()
 }
 
 fn ledgers(text: &mut Text, ledgers: &BTreeMap<PipelineName, Ledger>) {
