@@ -112,7 +112,7 @@ pub async fn report_here(redrive: &Redrive, setting: &Setting, pipeline: &str, l
         let (redrive, setting, pipeline) = (redrive.clone(), setting.clone(), pipeline.to_owned());
         async move {
             let by = Actor::new("bench", Via::Api);
-            let reporting = Reporting { setting: &setting, vault: None, by: &by, may: |_: &_| true };
+            let reporting = Reporting { setting: &setting, vault: None, by: &by, may: |_: &_| true, is_limited: false };
             for call in 0..load.calls {
                 let letters = load.numbers(caller, call).map(|n| letter(&pipeline, n)).collect();
                 let reported = redrive.report_letters(letters, &reporting).await?;
