@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use redrive_core::breakers::BreakerView;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
+use redrive_core::payloads::PayloadReads;
 use redrive_core::pipelines::Pause;
 use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
@@ -42,6 +43,9 @@ pub struct Status {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copying: Option<Copying>,
 }
+    /// How often saved responses were asked for, and found; not where nobody asked for one, or for some pipelines only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_reads: Option<PayloadReads>,
 
 /// A copy of the store that is under way, or was left in the middle.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -82,3 +86,4 @@ impl Redrive {
         })
     }
 }
+            payload_reads: Some(self.store.payload_reads().await?).filter(|reads| *reads != PayloadReads::default()),

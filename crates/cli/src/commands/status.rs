@@ -53,6 +53,9 @@ async fn print(redrive: &Desk, status: &Status) -> Result<()> {
         false => show_ledgers(&status.pipelines)?,
     }
     show_results(&status.pipelines)?;
+    if let Some(reads) = &status.payload_reads {
+        out!("{}", table::wrapped(&format!("saved responses: {reads}"), ""))?;
+    }
     if let Some(copying) = &status.copying {
         let (to, since) = (cut(&copying.to, 200), ago(copying.since, now));
         out!("\n{} to {to}, begun {since}: nothing can be written meanwhile", paint(WAITING, "being copied"))?;

@@ -31,4 +31,5 @@ pub fn keep_theirs(status: &mut Status, caller: &Caller) {
     status.alerts.retain(|view| view.alert.pipeline.as_ref().is_some_and(|name| caller.covers(name)));
     status.failing_sinks.clear();
     status.pauses.retain(|name, _| caller.covers(name));
+    status.payload_reads = None;
 }
