@@ -59,7 +59,7 @@ use crate::handler::Isolation;
 use crate::pipeline::{Pipeline, acquainted};
 
 pub use self::running::Running;
-pub use self::work_done::{WorkDone, WorkDoneSoFar};
+pub use self::work_done::{JobEnd, WorkDone, WorkDoneSoFar};
 
 /// The name of this machine, by which others know where a worker is.
 pub fn host() -> String {
