@@ -10,7 +10,7 @@ use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::settlements::Ending;
 use redrive_core::time::Timestamp;
-use redrive_core::workers::Runs;
+use redrive_core::workers::{Runs, TakesReplays};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -87,7 +87,7 @@ impl Context {
     pub(super) fn new(redrive: Redrive, id: WorkerId, pipelines: &[Pipeline]) -> Self {
         let runs = |pipeline: &Pipeline| {
             let definition = pipeline.definition().cloned();
-            Runs { pipeline: pipeline.name.clone(), definition }
+            Runs { pipeline: pipeline.name.clone(), definition, replays: TakesReplays::None }
         };
         Self {
             redrive,
@@ -189,6 +189,11 @@ impl Context {
     /// Has others see that this worker runs no jobs.
     pub(super) fn run_nothing(&self) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Notes which replays this worker takes letters of.
+    pub(super) fn take_replays(&self, replays: TakesReplays) {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|runs| runs.replays = replays);
     }
 
     /// What this worker runs.

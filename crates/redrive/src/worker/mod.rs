@@ -43,6 +43,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use redrive_core::hand_on::feeders;
 use redrive_core::ids::{ReplayId, WorkerId};
+use redrive_core::workers::TakesReplays;
 use redrive_store::contract::{AttachWorker, Lane, WorkerView};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -231,6 +232,11 @@ impl Worker {
     async fn run_as_it_is(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
         let patience = self.patience(&until);
         let Self { context, pipelines, task, waits_forever, .. } = self;
+        context.take_replays(match task {
+            Task::All => TakesReplays::All,
+            Task::Replay(replay) => TakesReplays::One { replay },
+            Task::Queues | Task::Upkeep => TakesReplays::None,
+        });
         let working = context.redrive.reach.work();
         tokio::select! {
             begun = begin(&context, &pipelines) => begun?,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use redrive::contract::Beat;
 use redrive_core::ids::WorkerId;
-use redrive_core::workers::Runs;
+use redrive_core::workers::{Runs, TakesReplays};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -138,6 +138,7 @@ async fn workers_that_run_other_rules_or_are_not_there_keep_a_replay_from_being_
         runs: vec![Runs {
             pipeline: "shop".parse().expect("a name"),
             definition: Some(redrive_core::definitions::DefinitionVersion::new("old")),
+            replays: TakesReplays::default(),
         }],
         leases: Vec::new(),
         until: now,
