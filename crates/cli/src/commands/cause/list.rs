@@ -78,7 +78,7 @@ pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> 
         "?last 24 h",
         "?>first",
         ">last",
-        "~pipeline",
+        "~=pipeline",
         "~reason",
         "~where",
         "~owner",
