@@ -94,6 +94,7 @@ fn letter((n, letters): (u64, u64), now: Timestamp) -> Result<DeadLetter> {
         payload: None,
         payload_address: None,
         payload_place: None,
+        uncounted: 0,
         payload_missing: false,
         payload_unreadable: None,
         payload_cut: false,

@@ -8,6 +8,7 @@ use redrive_core::actors::Actor;
 use redrive_core::causes::rules::Likeness;
 use redrive_core::causes::{CauseChange, CauseId, CauseSort, SplitBy};
 use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::ledger::dead_letters;
 use redrive_core::retrying::RetryingView;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -29,13 +30,13 @@ impl Desk {
             Self::Here(redrive) => return redrive.list_causes(asked).await,
             Self::There(server) => server,
         };
+        let of = asked.pipeline.clone();
         let CausesAsked { pipeline, states, owner, all, sort, limit } = asked;
         // Servers that know no other order than that are asked as before.
         let sort = Some(sort).filter(|sort| *sort != CauseSort::default());
         let asked = json!({ "pipeline": pipeline, "state": states, "owner": owner, "all": all, "sort": sort });
         let Page { items, next } = up_to(limit, server, &["causes"], fields(asked)).await?;
-        let dead: i64 = self.ledgers().await?.values().map(|ledger| ledger.dead).sum();
-        Ok(FoundCauses { causes: items, more: next.is_some(), dead: u64::try_from(dead).unwrap_or(0) })
+        Ok(FoundCauses { causes: items, more: next.is_some(), dead: dead_letters(&self.ledgers().await?, of.as_ref()) })
     }
 
     /// Reads the last failures of jobs that wait for another attempt, of each pipeline (or of one) with a target on hold.

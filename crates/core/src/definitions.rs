@@ -412,11 +412,14 @@ mod tests {
 
     #[test]
     fn what_nobody_runs_is_awaited() {
+        use crate::workers::TakesReplays;
+
         let name = |name: &str| name.parse::<PipelineName>().expect("a name");
         let runs = |pipeline: &str, version: Option<&str>| Runs {
             pipeline: name(pipeline),
             definition: version.map(DefinitionVersion::new),
             waits_forever: false,
+            replays: TakesReplays::default(),
         };
         let pins = Pins::from([(name("a"), DefinitionVersion::new("1")), (name("b"), DefinitionVersion::new("2"))]);
         let there = [runs("a", Some("1")), runs("b", Some("1")), runs("b", None)];

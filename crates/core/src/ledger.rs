@@ -1,9 +1,11 @@
 //! The ledger: counters per pipeline that must add up at every moment.
 
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::PipelineName;
 use crate::state::JobState;
 
 /// How many jobs of a pipeline are where.
@@ -34,6 +36,12 @@ pub struct Ledger {
     /// Of the done: those whose results the store keeps.
     #[serde(default)]
     pub results: KeptResults,
+}
+
+/// Returns the letters that are dead of one pipeline, or of all: what the share of a cause is of.
+pub fn dead_letters(ledgers: &BTreeMap<PipelineName, Ledger>, of: Option<&PipelineName>) -> u64 {
+    let dead = |(_, ledger): (_, &Ledger)| u64::try_from(ledger.dead).unwrap_or(0);
+    ledgers.iter().filter(|(name, _)| of.is_none_or(|of| of == *name)).map(dead).sum()
 }
 
 /// Results that the store keeps.

@@ -27,6 +27,14 @@ pub struct Verdict {
     pub gate: Gate,
 }
 
+impl Verdict {
+    /// Returns what a reason says by itself.
+    const fn from_reason(reason: Reason) -> Self {
+        let (disposition, gate) = reason.defaults();
+        Self { reason, disposition, gate }
+    }
+}
+
 /// A rule: if all that it names matches, its verdict holds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,8 +53,8 @@ pub struct Rule {
     pub stage: Option<String>,
     /// A pattern in the beginning of the response body.
     pub body: Option<Pattern>,
-    /// The reason it then has.
-    pub reason: Reason,
+    /// The reason it then has; by default that of a failure that no rule matches. Only a rule that takes failures for results needs none.
+    pub reason: Option<Reason>,
     /// What to do; by default what the reason says.
     pub disposition: Option<Disposition>,
     /// Whether it may be replayed; by default what the reason says.
@@ -65,7 +73,7 @@ impl Rule {
             message: None,
             stage: None,
             body: None,
-            reason,
+            reason: Some(reason),
             disposition: None,
             gate: None,
             result: None,
@@ -101,13 +109,14 @@ impl Rule {
             && fits(&self.body, report.body.as_deref())
     }
 
-    fn verdict(&self) -> Verdict {
-        let (disposition, gate) = self.reason.defaults();
-        Verdict {
-            reason: self.reason,
-            disposition: self.disposition.unwrap_or(disposition),
-            gate: self.gate.unwrap_or(gate),
-        }
+    /// Whether it says neither a reason nor that a failure counts as a result, for which none is needed.
+    pub fn lacks_reason(&self) -> bool {
+        self.reason.is_none() && self.disposition != Some(Disposition::Done)
+    }
+
+    fn verdict(&self, report: &FailureReport) -> Verdict {
+        let own = self.reason.map_or_else(|| verdict_without_rules(report), Verdict::from_reason);
+        Verdict { disposition: self.disposition.unwrap_or(own.disposition), gate: self.gate.unwrap_or(own.gate), ..own }
     }
 }
 
@@ -115,17 +124,19 @@ impl Rule {
 /// the built-in rules; what nobody knows is a `handler_error`.
 pub fn classify(rules: &[Rule], report: &FailureReport) -> Verdict {
     if let Some(rule) = rules.iter().find(|rule| rule.matches(report)) {
-        return rule.verdict();
+        return rule.verdict(report);
     }
-    let verdict = match report.reason {
-        Some(reason) => Rule::for_reason(reason).verdict(),
-        None => built_in::verdict(report).unwrap_or_else(|| Rule::for_reason(Reason::HandlerError).verdict()),
-    };
+    let verdict = verdict_without_rules(report);
     Verdict {
         disposition: report.disposition.unwrap_or(verdict.disposition),
         gate: report.gate.unwrap_or(verdict.gate),
         ..verdict
     }
+}
+
+fn verdict_without_rules(report: &FailureReport) -> Verdict {
+    let unknown = || Verdict::from_reason(Reason::HandlerError);
+    report.reason.map_or_else(|| built_in::verdict(report).unwrap_or_else(unknown), Verdict::from_reason)
 }
 
 /// Returns the result of a failed attempt whose failure counts as a result, such as a page that is gone.
@@ -305,7 +316,7 @@ mod tests {
     #[test]
     fn failure_that_a_rule_calls_done_has_a_result() {
         let rules = |rule: Value| -> Vec<Rule> { serde_json::from_value(json!([rule])).expect("the rule is valid") };
-        let done = json!({"status": [404, 410], "reason": "not_found", "disposition": "done"});
+        let done = json!({"status": [404, 410], "disposition": "done"});
         assert_eq!(result_of_failure(&rules(done.clone()), &status(410)), Some(json!({"gone": true})));
         assert_eq!(result_of_failure(&rules(done.clone()), &status(403)), None);
         assert_eq!(result_of_failure(&[], &status(404)), None, "by default it dies");
@@ -334,12 +345,14 @@ mod tests {
             json!({"status": ["x"], "reason": "blocked"}),
             json!({"status": ["500-400"], "reason": "blocked"}),
             json!({"message": "(", "reason": "blocked"}),
-            json!({"status": [403]}),
             json!({"status": [403], "reason": "angry"}),
             json!({"statuss": [403], "reason": "blocked"}),
         ] {
             assert!(serde_json::from_value::<Rule>(bad.clone()).is_err(), "{bad}");
         }
+        let rule: Rule =
+            serde_json::from_value(json!({"status": [403]})).expect("its reason is asked for by the configuration");
+        assert!(rule.lacks_reason() && !Rule { disposition: Some(Disposition::Done), ..rule }.lacks_reason());
         assert!(Rule::for_reason(Reason::Blocked).is_empty());
         assert_eq!(classify(&[Rule::for_reason(Reason::Blocked)], &status(200)).reason, Reason::HandlerError);
     }

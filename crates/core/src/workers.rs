@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::definitions::DefinitionVersion;
-use crate::ids::{PipelineName, WorkerId};
+use crate::ids::{PipelineName, ReplayId, WorkerId};
 use crate::time::Timestamp;
 
 /// How often a worker shows that it lives.
@@ -60,6 +60,37 @@ impl Presence {
     }
 }
 
+/// Which replays a worker takes letters of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TakesReplays {
+    /// All of its pipelines. Workers of earlier versions do not say otherwise.
+    #[default]
+    All,
+    /// One.
+    One {
+        /// Which.
+        replay: ReplayId,
+    },
+    /// None: only their queues.
+    None,
+}
+
+impl TakesReplays {
+    /// Whether letters of a replay are among them.
+    pub fn takes(self, id: ReplayId) -> bool {
+        match self {
+            Self::All => true,
+            Self::One { replay } => replay == id,
+            Self::None => false,
+        }
+    }
+
+    fn is_all(&self) -> bool {
+        *self == Self::All
+    }
+}
+
 /// A pipeline that a worker works on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {
@@ -71,6 +102,9 @@ pub struct Runs {
     /// Set if its jobs wait without end for a target that stays away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_forever: bool,
+    /// The replays that the worker takes letters of.
+    #[serde(default, skip_serializing_if = "TakesReplays::is_all")]
+    pub replays: TakesReplays,
 }
 
 /// A worker and its last heartbeat, by the clock of whoever wrote it.

@@ -16,6 +16,7 @@ use redrive_core::causes::{CauseChange, CauseEdit, CauseId, CauseRules, CauseSor
 use redrive_core::dead::DeadLetter;
 use redrive_core::fingerprint::{Fingerprint, of_failure};
 use redrive_core::ids::{JobId, PipelineName};
+use redrive_core::ledger::dead_letters;
 use redrive_core::time::Timestamp;
 use redrive_store::contract::{
     CauseChanged, CauseView, ChangeCause, FindCause, ListCauses, ReplayView, ResolveLetters, ResolvedLetter, Unresolved,
@@ -60,7 +61,7 @@ pub struct FoundCauses {
     pub causes: Vec<CauseView>,
     /// Whether there are more.
     pub more: bool,
-    /// How many letters are dead in all, whatever was asked for.
+    /// How many letters are dead of the pipeline that was asked for, or of all.
     pub dead: u64,
 }
 
@@ -106,10 +107,9 @@ impl KnownRules {
 impl Redrive {
     /// Causes, in the order that is asked for: by impact, unless another is.
     pub async fn list_causes(&self, asked: CausesAsked) -> Result<FoundCauses, Error> {
-        let pipelines = asked.pipeline.clone().into_iter().collect();
-        let (causes, more) = self.read_causes(asked, pipelines, false).await?;
-        let dead: i64 = self.store.ledgers().await?.values().map(|ledger| ledger.dead).sum();
-        Ok(FoundCauses { causes, more, dead: u64::try_from(dead).unwrap_or(0) })
+        let of = asked.pipeline.clone();
+        let (causes, more) = self.read_causes(asked, of.clone().into_iter().collect(), false).await?;
+        Ok(FoundCauses { causes, more, dead: dead_letters(&self.store.ledgers().await?, of.as_ref()) })
     }
 
     /// The same of the pipelines that somebody may see, and if `needy` only those that need somebody; says whether there are more.

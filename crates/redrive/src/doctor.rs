@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use redrive_core::ids::PipelineName;
+use redrive_core::payloads::PayloadReads;
 use redrive_core::servers::{self, Judged, Verdict};
 use redrive_store::StoreError;
 use serde::Serialize;
@@ -143,6 +144,7 @@ async fn look_at_store(redrive: &Redrive) -> Vec<Finding> {
     }
     findings.push(Finding::new("workers", workers.map_err(|error| error.to_string())));
     findings.extend(look_at_results(redrive).await);
+    findings.extend(look_at_payload_reads(redrive).await);
     findings.extend(look_at_copies(redrive).await);
     findings
 }
@@ -165,6 +167,16 @@ async fn look_at_results(redrive: &Redrive) -> Option<Finding> {
             );
             Some(Finding::warning("results", found))
         }
+    }
+}
+
+/// How often saved responses were asked for, and found; nothing is said if nobody asked for one.
+async fn look_at_payload_reads(redrive: &Redrive) -> Option<Finding> {
+    match redrive.store.payload_reads().await {
+        Ok(reads) if reads == PayloadReads::default() => None,
+        Ok(reads) if reads.unreadable == 0 => Some(Finding::new("saved responses", Ok(reads.to_string()))),
+        Ok(reads) => Some(Finding::warning("saved responses", format!("{reads}: `redrive payload verify` names them"))),
+        Err(error) => Some(Finding::failed("saved responses", error.into())),
     }
 }
 

@@ -161,6 +161,7 @@ impl Redrive {
                 break;
             }
         }
+        vault.note_reads(true).await;
         Ok(verified)
     }
 }

@@ -11,7 +11,7 @@ use redrive_core::jobs::{Input, field};
 use redrive_core::policy::Policy;
 use redrive_core::secrets::Secrets;
 use redrive_core::traffic::tracked_value;
-use redrive_core::workers::Runs;
+use redrive_core::workers::{Runs, TakesReplays};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -203,9 +203,9 @@ impl Pipeline {
     }
 
     /// Returns what others see of a worker that runs it.
-    pub(crate) fn runs(&self) -> Runs {
+    pub(crate) fn runs(&self, replays: TakesReplays) -> Runs {
         let waits_forever = self.policy.breaker.hold_max.is_none();
-        Runs { pipeline: self.name.clone(), definition: self.definition().cloned(), waits_forever }
+        Runs { pipeline: self.name.clone(), definition: self.definition().cloned(), waits_forever, replays }
     }
 
     /// The same with another answer to when payloads are kept, and how much of each.

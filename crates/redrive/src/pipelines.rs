@@ -125,7 +125,7 @@ pub struct PipelineView {
 }
 
 /// Counts tasks that other programs ran and reported as done, by all that were done of a pipeline and its ledger.
-fn done_elsewhere(name: &PipelineName, totals: &[EventTotal], ledger: &Ledger) -> i64 {
+pub(crate) fn done_elsewhere(name: &PipelineName, totals: &[EventTotal], ledger: &Ledger) -> i64 {
     let done = totals.iter().filter(|total| total.pipeline == *name && total.event == Event::Done);
     (done.map(|total| total.count).sum::<i64>() - ledger.done).max(0)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use redrive_core::breakers::BreakerView;
 use redrive_core::ids::PipelineName;
 use redrive_core::ledger::Ledger;
+use redrive_core::payloads::PayloadReads;
 use redrive_core::pipelines::Pause;
 use redrive_core::retrying::RetryingView;
 use redrive_core::time::Timestamp;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Redrive;
 use crate::error::Error;
+use crate::pipelines::done_elsewhere;
 
 /// Open replays that are named.
 const REPLAYS_MAX: u32 = 20;
@@ -23,6 +25,9 @@ const REPLAYS_MAX: u32 = 20;
 pub struct Status {
     /// The ledger of every pipeline.
     pub pipelines: BTreeMap<PipelineName, Ledger>,
+    /// Tasks that other programs ran and reported as done, of pipelines that have some.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub done_elsewhere: BTreeMap<PipelineName, i64>,
     /// Replays that are open, newest first.
     pub replays: Vec<ReplayView>,
     /// Targets whose breakers are not closed.
@@ -38,6 +43,9 @@ pub struct Status {
     pub failing_sinks: Vec<SinkView>,
     /// The pipelines that people have rest.
     pub pauses: BTreeMap<PipelineName, Pause>,
+    /// How often saved responses were asked for, and found; not where nobody asked for one, or for some pipelines only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_reads: Option<PayloadReads>,
     /// Where the store is being copied to, if it is: nothing can be written to it meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copying: Option<Copying>,
@@ -68,9 +76,14 @@ impl Redrive {
         let open = ListReplays::open(REPLAYS_MAX);
         let (sinks, now) = (self.store.list_sinks().await?, self.now());
         let breakers = self.store.list_breakers().await?;
+        // Before the ledgers: what is done between the two was done here.
+        let totals = self.store.event_totals().await?;
+        let pipelines = self.store.ledgers().await?;
+        let reported = pipelines.iter().map(|(name, ledger)| (name.clone(), done_elsewhere(name, &totals, ledger)));
         let seen = |worker: WorkerView| WorkerStatus { process: worker.presence(now), worker };
         Ok(Status {
-            pipelines: self.store.ledgers().await?,
+            done_elsewhere: reported.filter(|(_, done)| *done > 0).collect(),
+            pipelines,
             replays: self.store.list_replays(open).await?.items,
             retrying: self.retrying_behind(&breakers).await?,
             breakers,
@@ -78,6 +91,7 @@ impl Redrive {
             alerts: self.store.list_alerts().await?.into_iter().filter(|view| view.alert.is_firing()).collect(),
             failing_sinks: sinks.into_iter().filter(|sink| sink.failing_since.is_some()).collect(),
             pauses: self.store.pauses().await?,
+            payload_reads: Some(self.store.payload_reads().await?).filter(|reads| *reads != PayloadReads::default()),
             copying: self.store.copies().await?.to.map(|note| Copying { to: note.place, since: note.begun_at }),
         })
     }

@@ -11,6 +11,7 @@ use redrive::Error;
 use redrive::access::AccessError;
 use redrive::pipelines::{PipelineError, PipelineView};
 use redrive_core::actors::{Actor, Via};
+use redrive_core::dead::DeadLetter;
 use redrive_core::failures::Failure;
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::tokens::{PipelinePattern, Role, Token, TokenHash};
@@ -163,6 +164,14 @@ impl Caller {
     pub fn strip<'a>(&self, failures: impl IntoIterator<Item = &'a mut Failure>) {
         if self.check_payloads().is_err() {
             failures.into_iter().for_each(Failure::forget_page);
+        }
+    }
+
+    /// Takes what was found on pages, and where they lie, out of a letter, for who may not read payloads.
+    pub fn strip_letter(&self, letter: &mut DeadLetter) {
+        self.strip(letter.failures.iter_mut().flatten());
+        if self.check_payloads().is_err() {
+            letter.payload_address = None;
         }
     }
 

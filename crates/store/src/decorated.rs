@@ -220,6 +220,8 @@ decorate! {
         register_payload(params: RegisterPayload) -> Registered;
         note_spooled(place: PayloadPlace, on: Option<String>) -> bool;
         note_readable(place: PayloadPlace, unreadable: Option<Unreadable>) -> ();
+        count_payload_reads(params: CountPayloadReads) -> ();
+        payload_reads() -> PayloadReads;
         list_payloads(params: ListPayloads) -> Page<PayloadView>;
         payloads_of(job: JobId) -> Vec<Payload>;
         jobs_with_payload(hash: PayloadHash, limit: u32) -> Vec<JobId>;

@@ -24,7 +24,7 @@ pub(crate) use self::causes::{Found, cause_rule, found_cause, letter_facets};
 pub(crate) use self::good::good_page;
 pub(crate) use self::jobs::{JOB_COLUMN_COUNT, JOB_COLUMNS, QueuedJob, job_view, lost_lease, queued_job};
 pub(crate) use self::letters::{DEAD_COLUMNS, dead_letter, payload_of, progress_of};
-pub(crate) use self::payloads::{PAYLOAD_AT, payload_at, payload_view};
+pub(crate) use self::payloads::{PAYLOAD_AT, PAYLOAD_READS, payload_at, payload_reads, payload_view};
 pub(crate) use self::replays::{
     REPLAY_COLUMNS, facts_of, found_letter, letter_facts, pending_letter, replay_group, replay_view, sent_letter,
 };

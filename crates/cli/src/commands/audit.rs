@@ -25,7 +25,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
             std::iter::once(audited.pipeline.to_string()).chain(counts.map(|count| count.to_string())).collect()
         })
         .collect();
-    table::print(&["~counted", ">tasks", ">queued", ">running", ">done", ">died", ">discarded"], &rows)?;
+    table::print(&["~=counted", ">tasks", ">queued", ">running", ">done", ">died", ">discarded"], &rows)?;
     for problem in &audit.problems {
         out!("{} {problem}", paint(BAD, "✗"))?;
     }

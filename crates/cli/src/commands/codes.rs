@@ -101,7 +101,7 @@ fn print_codes(codes: &Codes, as_json: bool) -> Result<()> {
         ]
     };
     let rows: Vec<_> = codes.iter().map(row).collect();
-    Ok(table::print(&["~code", "reason", "~first", "then", "task id"], &rows)?)
+    Ok(table::print(&["~=code", "reason", "~first", "then", "task id"], &rows)?)
 }
 
 /// What happens to a job that gets this code.

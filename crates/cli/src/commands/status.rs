@@ -50,9 +50,12 @@ async fn print(redrive: &Desk, status: &Status) -> Result<()> {
     let now = redrive.now();
     match status.pipelines.is_empty() {
         true => out!("no tasks yet: `redrive run` or `redrive push` brings some")?,
-        false => show_ledgers(&status.pipelines)?,
+        false => show_ledgers(status)?,
     }
     show_results(&status.pipelines)?;
+    if let Some(reads) = &status.payload_reads {
+        out!("{}", table::wrapped(&format!("saved responses: {reads}"), ""))?;
+    }
     if let Some(copying) = &status.copying {
         let (to, since) = (cut(&copying.to, 200), ago(copying.since, now));
         out!("\n{} to {to}, begun {since}: nothing can be written meanwhile", paint(WAITING, "being copied"))?;
@@ -77,14 +80,24 @@ async fn print(redrive: &Desk, status: &Status) -> Result<()> {
     show_workers(&status.workers, now)
 }
 
-fn show_ledgers(ledgers: &BTreeMap<PipelineName, Ledger>) -> Result<()> {
+fn show_ledgers(status: &Status) -> Result<()> {
     let row = |name: &PipelineName, l: &Ledger| {
-        let counts = [l.accepted, l.queued, l.retrying, l.leased, l.done, l.dead, l.discarded];
-        std::iter::once(name.to_string()).chain(counts.map(|count| count.to_string())).collect::<Vec<_>>()
+        let counts = [l.accepted, l.queued, l.retrying, l.leased].map(|count| count.to_string());
+        let ended = [done(l.done, status.done_elsewhere.get(name)), l.dead.to_string(), l.discarded.to_string()];
+        std::iter::once(name.to_string()).chain(counts).chain(ended).collect::<Vec<_>>()
     };
-    let rows: Vec<_> = ledgers.iter().map(|(name, ledger)| row(name, ledger)).collect();
-    let headings = ["~pipeline", ">tasks", ">queued", "?>retrying", ">running", ">done", ">died", ">discarded"];
-    Ok(table::print(&headings, &rows)?)
+    let rows: Vec<_> = status.pipelines.iter().map(|(name, ledger)| row(name, ledger)).collect();
+    let headings = ["~=pipeline", ">tasks", ">queued", "?>retrying", ">running", ">done", ">died", ">discarded"];
+    table::print(&headings, &rows)?;
+    if !status.done_elsewhere.is_empty() {
+        out!("{}", table::wrapped("done: what other programs ran and reported as done is added behind the +", ""))?;
+    }
+    Ok(())
+}
+
+/// Tasks that are done; what other programs ran and reported was never a task here, and stands behind a plus.
+fn done(own: i64, elsewhere: Option<&i64>) -> String {
+    elsewhere.map_or_else(|| own.to_string(), |elsewhere| format!("{own}+{elsewhere}"))
 }
 
 /// Says how many results the store keeps, and of which pipelines it had to remove some.
@@ -163,5 +176,15 @@ fn show_holds(workers: &[WorkerStatus], now: Timestamp) -> Result<()> {
         return Ok(());
     }
     out!("")?;
-    Ok(table::print_titled(&["~held pipeline", ">pid", ">since", ">next try", "why"], &rows)?)
+    Ok(table::print_titled(&["~=held pipeline", ">pid", ">since", ">next try", "why"], &rows)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_reported_as_done_is_shown_apart() {
+        assert_eq!((done(3, None), done(0, Some(&1_200))), ("3".to_owned(), "0+1200".to_owned()));
+    }
 }

@@ -3,7 +3,7 @@
 //!
 //! A heading says how its column is treated: `>` aligns it to the right, `~` lets it be shortened, `?` lets it be left out
 //! where there is no room. Where there is less still, columns that may be shortened are left out, too, but for the first and the last of
-//! the table. In a file or a pipe nothing is shortened or left out, and each row is one line.
+//! the table. `=` says that people type what the cells name: what is cut or left out of it has a line below its row. In a file or a pipe nothing is shortened or left out, and each row is one line.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -68,6 +68,8 @@ struct Column {
     right: bool,
     flexible: bool,
     optional: bool,
+    /// Whether people type what its cells name.
+    is_typed: bool,
     /// Whether it is an end of the table, which is never left out.
     is_end: bool,
     width: usize,
@@ -84,7 +86,7 @@ impl Table {
         let rows: Vec<Vec<String>> =
             rows.iter().map(|row| row.iter().map(|cell| cut(cell, COLUMNS_MAX)).collect()).collect();
         let column = |(at, heading): (usize, &&str)| {
-            let title = heading.trim_start_matches(['>', '~', '?']);
+            let title = heading.trim_start_matches(['>', '~', '?', '=']);
             let marks = &heading[..heading.len() - title.len()];
             let widest = rows.iter().map(|row| width_of(&row[at])).max().unwrap_or(0);
             Column {
@@ -93,6 +95,7 @@ impl Table {
                 right: marks.contains('>'),
                 flexible: marks.contains('~'),
                 optional: marks.contains('?'),
+                is_typed: marks.contains('='),
                 is_end: at == 0 || at + 1 == headings.len(),
                 width: widest.max(width_of(title)),
             }
@@ -124,6 +127,9 @@ impl Table {
         for row in &self.rows {
             let cells: Vec<_> = columns.iter().map(|column| (column, row[column.at].as_str())).collect();
             lines.push(line(&cells, width));
+            for name in self.cut_names(columns, title, row, width) {
+                lines.extend(broken(&name, width).iter().map(|piece| cut(piece, width)));
+            }
             if let Some(title) = title.filter(|title| !row[title.at].is_empty()) {
                 let room = width.saturating_sub(width_of(INDENT));
                 match folds {
@@ -136,6 +142,22 @@ impl Table {
             }
         }
         lines
+    }
+
+    /// What people type and is not whole in a row as it is shown, each behind the title of its column.
+    fn cut_names(&self, shown: &[Column], title: Option<&Column>, row: &[String], width: usize) -> Vec<String> {
+        let mut whole: Vec<usize> = title.iter().map(|title| title.at).collect();
+        let (is_cut, mut begins) = (total(shown) > width, 0);
+        for column in shown {
+            let room = if is_cut { width.saturating_sub(begins + 1) } else { column.width };
+            if width_of(&row[column.at]) <= column.width.min(room) {
+                whole.push(column.at);
+            }
+            begins += column.width + GAP;
+        }
+        let names = self.columns.iter().filter(|column| column.is_typed && !whole.contains(&column.at));
+        let names = names.filter(|column| !matches!(row[column.at].as_str(), "" | "-"));
+        names.map(|column| format!("{INDENT}{} {}", column.title, row[column.at])).collect()
     }
 }
 
@@ -324,6 +346,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What a person must type is there whole, however narrow the terminal is.
+    #[test]
+    fn names_that_people_type_are_never_cut() {
+        let headings = HEADINGS.map(|heading| match heading {
+            "~pipeline" => "~=pipeline",
+            "~target" => "~=target",
+            other => other,
+        });
+        for titling in [Titling::None, Titling::Cut, Titling::Folded] {
+            for width in 1..200 {
+                let lines = Table::new(&headings, &rows()).lines(Some(width), titling);
+                assert!(lines.iter().all(|line| width_of(line) <= width), "{width}: {lines:#?}");
+                let solid: String = lines.concat().split_whitespace().collect();
+                let names = ["a-pipeline-with-a-long-name-of-60-characters-at-the-very-least", "shop.example"];
+                let whole = names.iter().all(|name| solid.contains(name));
+                assert!(whole || width < 8, "{width}: {lines:#?}");
+            }
+        }
+        let lines = Table::new(&headings, &rows()[..1]).lines(Some(80), Titling::Cut);
+        assert_eq!(lines.len(), 2, "what is not cut takes no line: {lines:#?}");
     }
 
     #[test]

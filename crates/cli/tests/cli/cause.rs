@@ -52,6 +52,12 @@ fn letters_are_grouped_and_say_why() {
     assert!(explained.contains(id(&causes[0])) && explained.contains("because it varies"), "{explained}");
     let table = sandbox.redrive("cause list").expect(0).stdout;
     assert!(table.contains("83.3 %") && table.contains("h0.example +1"), "{table}");
+    sandbox.write("more.jsonl", "{\"n\":1}\n");
+    sandbox.redrive("run more.jsonl --pipeline q --attempts 1 -- false").expect(3);
+    let all = sandbox.redrive("cause list").expect(0).stdout;
+    assert!(all.contains("71.4 %") && all.contains("shares are of 7 dead letters\n"), "{all}");
+    let own = sandbox.redrive("cause list --pipeline p").expect(0).stdout;
+    assert!(own.contains("83.3 %") && own.contains("shares are of 6 dead letters of p\n"), "{own}");
 }
 
 #[test]

@@ -104,6 +104,15 @@ fn a_payload_that_is_gone_or_damaged_is_left_out_of_plans_until_it_is_back() {
     sandbox.run(&["payload", "show", &id_of(&sandbox, 4)]).expect(1).complains("is not in the vault");
     saved(2);
     assert_eq!(marked(4), "missing");
+    let reads = sandbox.redrive("status --json").expect(0).json()["payload_reads"].clone();
+    assert_eq!(
+        (&reads["found"], &reads["missing"], &reads["unreadable"]),
+        (&json!(0), &json!(1), &json!(1)),
+        "{reads}"
+    );
+    let told = "saved responses: 0 of 1 reads found them since 20";
+    assert!(sandbox.redrive("status").expect(0).stdout.contains(told));
+    assert!(sandbox.redrive("doctor").stdout.contains("1 is missing or damaged: `redrive payload verify` names them"));
     let shown = sandbox.run(&["dead", "show", &id_of(&sandbox, 4)]).expect(0).stdout.replace("\n            ", " ");
     assert!(shown.contains("missing: the vault does not have it, since 20"), "{shown}");
     let number = letter(&sandbox, 4)["number"].clone();

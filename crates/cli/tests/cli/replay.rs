@@ -147,11 +147,20 @@ fn retry_by_name_does_not_count_towards_the_cap_and_one_by_filter_does() {
     assert_eq!(letter["attempts"], 8, "four more attempts, as a run has");
     assert_ne!(letter["gate"], "never");
     assert_eq!(sandbox.read("ran.log").lines().count(), 8);
+    sandbox.redrive("dead export letters.jsonl").expect(0);
     sandbox.redrive("retry --pipeline p").expect(3);
     let letter = &sandbox.dead()[0];
     assert_eq!((&letter["attempts"], &letter["gate"]), (&json!(10), &json!("never")), "two more, and it is over");
     let verdict = letter["verdict"].as_str().expect("a verdict");
     assert_eq!(verdict, "permanently failed: 6 attempts of at most 6, and 4 when it was retried by name");
+    let copy = fresh();
+    copy.write("redrive.toml", sandbox.read("redrive.toml"));
+    copy.write("flaky.sh", "echo no >&2; exit 75");
+    copy.write("letters.jsonl", sandbox.read("letters.jsonl"));
+    copy.redrive("dead import letters.jsonl").expect(0);
+    assert_eq!((&copy.dead()[0]["attempts"], &copy.dead()[0]["uncounted"]), (&json!(8), &json!(4)));
+    copy.redrive("retry --pipeline p").expect(3);
+    assert_eq!(copy.dead()[0]["attempts"], 10, "an export says which attempts did not count");
 }
 
 #[test]
@@ -468,7 +477,7 @@ echo 1
 }
 
 crate::network::over_the_network! {
-    kept: [a_fix_brings_them_back],
+    kept: [a_fix_brings_them_back, retry_by_name_does_not_count_towards_the_cap_and_one_by_filter_does],
     soak: [
         last_is_the_last_to_which_it_can_be_done,
         a_replay_that_helps_nothing_stops_itself,

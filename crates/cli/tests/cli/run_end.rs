@@ -178,8 +178,29 @@ fn what_died_before_and_still_fails_is_not_tried_to_the_last() {
     sandbox.redrive("replay show last").expect(0);
 }
 
+/// Rules end tasks, too: the end of a run counts what they discard, and what they take for a result.
+#[test]
+fn what_rules_discard_or_take_for_a_result_is_counted() {
+    let sandbox = Sandbox::new();
+    let rule = |message: &str, disposition: &str| {
+        format!(
+            "[[pipeline.p.rule]]\nmessage = \"{message}\"\nreason = \"not_found\"\ndisposition = \"{disposition}\"\n"
+        )
+    };
+    let pipeline = "[pipeline.p]\ncommand = [\"sh\", \"fetch.sh\"]\nout = \"out.jsonl\"\n";
+    sandbox.write("redrive.toml", [pipeline, &rule("page gone", "discard"), &rule("list empty", "done")].concat());
+    let script =
+        r#"case "$(cat)" in *:1}*) echo page gone >&2; exit 1;; *:2}*) echo list empty >&2; exit 1;; *) echo 3;; esac"#;
+    sandbox.write("fetch.sh", script);
+    sandbox.write("tasks.jsonl", (1..=3).map(|n| format!("{{\"n\":{n}}}\n")).collect::<String>());
+    let end = sandbox.redrive("run tasks.jsonl --json").expect(0).json();
+    assert_eq!((&end["discarded"], &end["done"], &end["died"]), (&json!(1), &json!(2), &json!(0)), "{end}");
+    let ledger = sandbox.ledger("p");
+    assert_eq!((&ledger["discarded"], &ledger["done"]), (&json!(1), &json!(2)), "{ledger}");
+}
+
 crate::network::over_the_network! {
-    kept: [programs_get_one_document],
+    kept: [programs_get_one_document, what_rules_discard_or_take_for_a_result_is_counted],
     soak: [
         what_died_before_and_still_fails_is_not_tried_to_the_last,
         what_died_is_told_by_cause_with_an_example_and_the_next_command,

@@ -45,6 +45,10 @@ struct One {
     input: Input,
     attempt: u32,
     attempts_before: u32,
+    #[serde(default)]
+    uncounted: u32,
+    #[serde(default)]
+    by_name: bool,
     crashes: u32,
     replays: u32,
     automatic: bool,
@@ -111,7 +115,8 @@ fn leased(one: One) -> Option<LeasedJob> {
             crashes: one.crashes,
             replays: one.replays,
             suspect: false,
-            ..Tally::default()
+            uncounted: one.uncounted,
+            by_name: one.by_name,
         },
         accepted_at: one.accepted_at,
         progress: one.progress,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use redrive::sink::JobResult;
+use redrive::worker::JobEnd;
 use redrive::worker::elsewhere::{Attempted, is_sendable};
 use redrive::{Error, ErrorKind, HandedOn, Pipeline};
 use redrive_core::failures::{FailureReport, Reason};
@@ -48,8 +49,7 @@ struct Brought {
     /// Its number, for people.
     number: i64,
     body: Value,
-    is_done: bool,
-    dies: bool,
+    end: JobEnd,
     handed_on: Vec<PipelineName>,
     /// Whether the server refused what came of it: it is brought as failed then.
     is_refused: bool,
@@ -93,7 +93,7 @@ async fn write(pipeline: &Pipeline, ended: &mut [Attempted]) -> Result<(), Error
     let written = pipeline.write(&results).await;
     if written.is_err() {
         for attempted in ended.iter_mut().filter(|attempted| attempted.outcome == Outcome::Done) {
-            attempted.outcome = Outcome::Returned;
+            (attempted.outcome, attempted.end) = (Outcome::Returned, JobEnd::Other);
             attempted.handed_on.clear();
         }
     }
@@ -162,14 +162,15 @@ async fn bring(shared: &Shared, mut jobs: Vec<Brought>) -> Result<usize, Error> 
                     settled += 1;
                     shared.held().remove(&job.lease);
                     match why {
-                        None => shared.done.note(job.lease.job, job.is_done, job.dies, job.handed_on),
+                        None => shared.done.note(job.lease.job, job.end, job.handed_on),
                         Some(why) => {
                             tracing::warn!(
                                 task = job.number,
                                 why,
                                 "the server takes a task that is done here for failed"
                             );
-                            shared.done.note(job.lease.job, false, died, Vec::new());
+                            let end = if died { JobEnd::Died } else { JobEnd::Other };
+                            shared.done.note(job.lease.job, end, Vec::new());
                         }
                     }
                 }
@@ -221,7 +222,7 @@ impl Shared {
 impl Brought {
     /// How a job ended, as a server takes it. It does not write a result to its own file that was written here.
     async fn of(shared: &Shared, pipeline: &Pipeline, attempted: Attempted) -> Result<Self, Error> {
-        let Attempted { job, outcome, result, log, handed_on, payload, only_good, duration, dies, .. } = attempted;
+        let Attempted { job, outcome, result, log, handed_on, payload, only_good, duration, end, .. } = attempted;
         let receiver = |handed: &HandedOn| handed.pipeline.clone().unwrap_or_else(|| pipeline.name().clone());
         let is_done = outcome == Outcome::Done;
         let (verdict, failure) = match outcome {
@@ -262,9 +263,9 @@ impl Brought {
             }
         }
         // In a try what fails is counted.
-        let dies = dies || (shared.is_try() && matches!(verdict, "failed" | "crashed"));
+        let end = if shared.is_try() && matches!(verdict, "failed" | "crashed") { JobEnd::Died } else { end };
         let handed_on = handed_on.iter().map(receiver).collect();
-        Ok(Self { lease: job.lease, number: job.number, body, is_done, dies, handed_on, is_refused: false })
+        Ok(Self { lease: job.lease, number: job.number, body, end, handed_on, is_refused: false })
     }
 
     /// Has it fail, because the server refuses what came of it.
@@ -276,7 +277,7 @@ impl Brought {
             "duration_ms": self.body["duration_ms"],
             "failure": report.with_code("settlement_refused"),
         });
-        (self.is_done, self.dies, self.is_refused) = (false, true, true);
+        (self.end, self.is_refused) = (JobEnd::Died, true);
         self.handed_on.clear();
     }
 }
@@ -292,7 +293,7 @@ mod tests {
         let at = Timestamp::from_millis(1);
         let lease = Lease { job: JobId::new(at, 1), token: LeaseToken::new(at, 2), epoch: 3 };
         let body = Value::from("x".repeat(bytes));
-        Brought { lease, number: 1, body, is_done: true, dies: false, handed_on: Vec::new(), is_refused: false }
+        Brought { lease, number: 1, body, end: JobEnd::Done, handed_on: Vec::new(), is_refused: false }
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub struct UntakenReplay {
     pub id: ReplayId,
     /// What it is called.
     pub name: String,
-    /// The pipelines that no worker is there for.
+    /// The pipelines of which no worker takes letters.
     pub pipelines: BTreeSet<PipelineName>,
     /// When a letter of it was last sent or came to its end, or a person last changed it.
     pub since: Timestamp,

@@ -293,6 +293,7 @@ impl Reading {
             payload: None,
             payload_place: None,
             payload_address: None,
+            uncounted: 0,
             payload_missing: false,
             payload_unreadable: None,
             payload_cut: false,

@@ -98,7 +98,8 @@ pub fn check(letter: &DeadLetter, now: Timestamp) -> Result<(), Unfit> {
 /// failed here.
 pub fn received(letter: DeadLetter) -> DeadLetter {
     let elsewhere = || Origin::here("import");
-    let mut letter = DeadLetter { origin: Some(letter.origin.clone().unwrap_or_else(elsewhere)), ..letter };
+    let uncounted = letter.uncounted.min(letter.attempts);
+    let mut letter = DeadLetter { uncounted, origin: Some(letter.origin.clone().unwrap_or_else(elsewhere)), ..letter };
     let failures = letter.failures.iter_mut().flatten();
     let names = failures.flat_map(|failure| [&mut failure.code, &mut failure.target, &mut failure.proxy]);
     for name in names.chain([&mut letter.code, &mut letter.target, &mut letter.proxy]) {
@@ -193,6 +194,8 @@ pub struct Grown<'a> {
     pub failures: Vec<&'a Failure>,
     /// Its attempts then.
     pub attempts: u32,
+    /// Of those, the ones that do not count towards the cap.
+    pub uncounted: u32,
     /// Its crashes then.
     pub crashes: u32,
     /// Its replays then.
@@ -221,6 +224,7 @@ pub fn grown<'a>(here: &'a DeadLetter, arrived: &'a DeadLetter) -> Grown<'a> {
     Grown {
         failures,
         attempts,
+        uncounted: if same { arrived.uncounted.max(here.uncounted) } else { here.uncounted },
         crashes,
         replays: if same { arrived.replays.max(here.replays) } else { here.replays },
         gate: source.gate,

@@ -89,6 +89,9 @@ pub struct DeadLetter {
     pub message: String,
     /// Attempts over all replays.
     pub attempts: u32,
+    /// Of those, the ones of retries by name, which do not count towards the cap over all replays.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncounted: u32,
     /// Times it took its process down.
     pub crashes: u32,
     /// How often it was replayed.
@@ -142,6 +145,10 @@ pub struct DeadLetter {
     /// Every failure, oldest first; only where the whole letter was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<Vec<Failure>>,
+}
+
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A payload that a letter could be worked on from.

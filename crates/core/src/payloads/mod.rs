@@ -2,6 +2,7 @@
 //! in the vault, at a [`PayloadPlace`].
 
 mod place;
+mod reads;
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::time::Timestamp;
 
 pub use self::place::{HostMark, InvalidPlace, PayloadPlace, StoreId};
+pub use self::reads::PayloadReads;
 
 /// The BLAKE3 hash of a payload's bytes: its address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

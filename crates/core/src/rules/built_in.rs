@@ -60,8 +60,8 @@ pub(super) fn verdict(report: &FailureReport) -> Option<Verdict> {
     if let (None, Some(status)) = (report.http_status, clients::status(report)) {
         return verdict(&FailureReport { http_status: Some(status), ..report.clone() });
     }
-    let first = |rules: &[Rule]| rules.iter().find(|rule| rule.matches(report)).map(Rule::verdict);
-    let by_name = || clients::reason(report).map(|reason| Rule::for_reason(reason).verdict());
+    let first = |rules: &[Rule]| rules.iter().find(|rule| rule.matches(report)).map(|rule| rule.verdict(report));
+    let by_name = || clients::reason(report).map(Verdict::from_reason);
     first(by_status).or_else(by_name).or_else(|| first(by_type))
 }
 

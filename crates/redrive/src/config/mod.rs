@@ -132,6 +132,8 @@ fn masked(why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redrive_core::failures::{Disposition, FailureReport, Reason};
+    use redrive_core::rules::classify;
 
     fn mistake(text: &str) -> String {
         Config::parse(text, Path::new("redrive.toml")).expect_err("a mistake").to_string()
@@ -172,6 +174,16 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_that_takes_a_failure_for_a_result_needs_no_reason() {
+        let text = "[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nstatus = [404]\ndisposition = \"done\"\n";
+        let config = Config::parse(text, Path::new("redrive.toml")).expect("read");
+        let policy = config.pipeline.values().next().expect("a pipeline").policy();
+        let report = FailureReport { http_status: Some(404), ..FailureReport::default() };
+        let verdict = classify(&policy.rules, &report);
+        assert_eq!((verdict.reason, verdict.disposition), (Reason::NotFound, Disposition::Done));
+    }
+
+    #[test]
     fn wrong_values_are_named() {
         let cases = [
             ("[pipeline.a]\ncommand = [\"x\"]\ntimeout = \"soon\"\n", "redrive.toml:3"),
@@ -186,6 +198,10 @@ mod tests {
             (
                 "[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nstatus = [404]\nreason = \"not_found\"\nresult = 1\n",
                 "a result, but its disposition is not done",
+            ),
+            (
+                "[pipeline.a]\ncommand = [\"x\"]\n[[pipeline.a.rule]]\nstatus = [404]\ndisposition = \"discard\"\n",
+                "one of its rules has no reason",
             ),
             ("[pipeline.a]\ncommand = [\"x\"]\nconcurrency = 0\n", "concurrency"),
             ("[pipeline.a]\ncommand = [\"x\"]\nhttp.per_target = 0\n", "http.per_target must be at least 1"),

@@ -302,6 +302,9 @@ impl PipelineConfig {
         if self.rule.iter().any(|rule| rule.result.is_some() && !is_done(rule)) {
             return Err("one of its rules has a result, but its disposition is not done".into());
         }
+        if self.rule.iter().any(Rule::lacks_reason) {
+            return Err("one of its rules has no reason: name one, unless its disposition is \"done\"".into());
+        }
         let too_short = |time: &Option<Time>| time.is_some_and(|time| time.0 < TIME_MIN);
         let short = [
             ("lease", &self.lease),

@@ -176,6 +176,7 @@ fn letter(pipeline: &PipelineName, job: NewJob, lost: Vec<String>, now: Timestam
         payload: None,
         payload_place: None,
         payload_address: None,
+        uncounted: 0,
         payload_missing: false,
         payload_unreadable: None,
         payload_cut: false,

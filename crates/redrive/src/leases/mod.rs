@@ -23,7 +23,7 @@ use redrive_core::payloads::{PayloadHash, Response};
 use redrive_core::rules::result_of_failure;
 use redrive_core::settlements::Outcome;
 use redrive_core::time::Timestamp;
-use redrive_core::workers::Runs;
+use redrive_core::workers::{Runs, TakesReplays};
 use redrive_store::contract::{AskOutlook, Beat, Lane, LeaseJobs, LeasedJobs, NoteProgress, Only, Outlook, StartJobs};
 use serde_json::Value;
 
@@ -172,13 +172,19 @@ impl RemoteWorker {
     /// Looks at what has to be known before it is given jobs of these pipelines, with at most so many open replays, and has it on the
     /// list with what it runs: one of which nothing is heard for long is taken off it, and then its leases would count as lost. Most of
     /// the time it only looks.
-    pub async fn look(&self, pipelines: &[Pipeline], replays_max: u32) -> Result<Outlook, Error> {
+    pub async fn look(
+        &self,
+        pipelines: &[Pipeline],
+        (replays, replays_max): (TakesReplays, u32),
+    ) -> Result<Outlook, Error> {
         let names = pipelines.iter().map(|pipeline| pipeline.name.clone()).collect();
         let outlook = self.redrive.store.outlook(AskOutlook { worker: self.id, pipelines: names, replays_max }).await?;
         let (now, listed) = (self.redrive.now(), outlook.listed.as_ref());
         let heard = listed.is_some_and(|listed| now.since(listed.seen_at) < HEARD_AGAIN_AFTER);
-        let (known, own) =
-            (listed.map(|listed| listed.runs.as_slice()).unwrap_or_default(), pipelines.iter().map(Pipeline::runs));
+        let (known, own) = (
+            listed.map(|listed| listed.runs.as_slice()).unwrap_or_default(),
+            pipelines.iter().map(|own| own.runs(replays)),
+        );
         if heard && own.clone().all(|own| known.contains(&own)) {
             return Ok(outlook);
         }
@@ -349,7 +355,7 @@ impl RemoteWorker {
     }
 
     async fn beat(&self, pipelines: &[Pipeline], leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {
-        self.beat_with(pipelines.iter().map(Pipeline::runs).collect(), leases, until).await
+        self.beat_with(pipelines.iter().map(|own| own.runs(TakesReplays::All)).collect(), leases, until).await
     }
 
     async fn beat_with(&self, runs: Vec<Runs>, leases: Vec<Lease>, until: Timestamp) -> Result<Vec<Lease>, Error> {

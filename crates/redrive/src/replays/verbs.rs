@@ -266,15 +266,15 @@ impl Redrive {
         }
         let left = self.store.left_in_replay(replay.id).await?;
         let pins: Pins = replay.pins.clone().into_iter().filter(|(name, _)| left.contains(name)).collect();
-        Ok(awaited(&pins, self.runs_at_work().await?.iter()))
+        Ok(awaited(&pins, self.runs_of_replay(replay.id).await?.iter()))
     }
 
-    /// The pipelines with letters left that no worker knows; all of them if there is no worker. None if the replay has ended.
+    /// The pipelines with letters left that no worker takes; all of them if there is no worker. None if the replay has ended.
     pub async fn unattended(&self, replay: &ReplayView) -> Result<BTreeSet<PipelineName>, Error> {
         if replay.state.is_over() {
             return Ok(BTreeSet::new());
         }
-        let (left, runs) = (self.store.left_in_replay(replay.id).await?, self.runs_at_work().await?);
+        let (left, runs) = (self.store.left_in_replay(replay.id).await?, self.runs_of_replay(replay.id).await?);
         Ok(left.into_iter().filter(|name| !runs.iter().any(|runs| runs.pipeline == *name)).collect())
     }
 
@@ -288,10 +288,11 @@ impl Redrive {
         })
     }
 
-    /// What the workers run that are to be reckoned with.
-    async fn runs_at_work(&self) -> Result<Vec<Runs>, Error> {
+    /// What the workers run that are to be reckoned with, as far as they take letters of a replay.
+    async fn runs_of_replay(&self, id: ReplayId) -> Result<Vec<Runs>, Error> {
         let (workers, now) = (self.store.list_workers().await?, self.now());
-        Ok(workers.into_iter().filter(|worker| worker.is_at_work(now)).flat_map(|worker| worker.runs).collect())
+        let runs = workers.into_iter().filter(|worker| worker.is_at_work(now)).flat_map(|worker| worker.runs);
+        Ok(runs.filter(|runs| runs.replays.takes(id)).collect())
     }
 
     async fn change_replay(&self, which: ReplayRef, change: ReplayChange, by: &Actor) -> Result<ReplayView, Error> {

@@ -65,6 +65,7 @@ impl Vault {
     pub(super) async fn object(&self, hash: PayloadHash) -> Result<Found, VaultError> {
         let read = self.read_object(hash).await;
         self.counters.read(&read);
+        self.note_reads(false).await;
         read
     }
 

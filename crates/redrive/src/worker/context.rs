@@ -10,7 +10,7 @@ use redrive_core::ids::{PipelineName, WorkerId};
 use redrive_core::jobs::Lease;
 use redrive_core::settlements::Ending;
 use redrive_core::time::Timestamp;
-use redrive_core::workers::Runs;
+use redrive_core::workers::{Runs, TakesReplays};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -98,7 +98,7 @@ impl Context {
             leases_ended: watch::channel(()).0,
             replays_changed: watch::channel(()).0,
             leads: Leads::default(),
-            runs: Mutex::new(pipelines.iter().map(Pipeline::runs).collect()),
+            runs: Mutex::new(pipelines.iter().map(|pipeline| pipeline.runs(TakesReplays::None)).collect()),
             beaten: AtomicBool::new(false),
             held: Mutex::default(),
             holds: Holds::default(),
@@ -190,6 +190,11 @@ impl Context {
     /// Notes that jobs of this worker wait without end for a target that stays away.
     pub(super) fn wait_forever(&self) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|runs| runs.waits_forever = true);
+    }
+
+    /// Notes which replays this worker takes letters of.
+    pub(super) fn take_replays(&self, replays: TakesReplays) {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|runs| runs.replays = replays);
     }
 
     /// What this worker runs.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redrive_core::counts::Death;
 use redrive_core::failures::{Disposition, FailureReport, Reason};
 use redrive_core::hand_on::HandedOn;
 use redrive_core::ids::WorkerId;
@@ -23,6 +22,7 @@ use crate::handler::{Isolation, Job, NotesProgress, Progress, Saved};
 use crate::leases::BroughtPayload;
 use crate::pipeline::Pipeline;
 use crate::vault::Evidence;
+use crate::worker::JobEnd;
 
 /// What is needed to run a job that a server leased.
 pub struct Leased {
@@ -54,8 +54,8 @@ pub struct Attempted {
     pub only_good: bool,
     /// How long it ran.
     pub duration: Duration,
-    /// Whether it dies of it, by the policy here, for the first time.
-    pub dies: bool,
+    /// What that is to who counts, by the policy here.
+    pub end: JobEnd,
     /// Whether it was attempted, and did not fail for its target's sake.
     pub moves: bool,
 }
@@ -74,7 +74,7 @@ impl Attempted {
             payload,
             only_good: false,
             duration,
-            dies: false,
+            end: JobEnd::Other,
             moves: false,
         }
     }
@@ -146,7 +146,6 @@ pub async fn attempt(
     let duration = begun.elapsed();
     let ending = Ending { at: now(), duration: Some(duration), worker: Some(worker), chance: SystemChance.fraction() };
     let decision = decide(&pipeline.policy, &job, outcome.clone(), ending);
-    let buried = decision.buries();
     if let Outcome::Failed(report) = &mut outcome {
         report.disposition = match &decision.destination {
             Destination::Dead { .. } => Some(Disposition::Dead),
@@ -156,7 +155,7 @@ pub async fn attempt(
     }
     let attempted = decision.failure.is_some() || decision.destination == Destination::Done;
     let moves = attempted && !decision.signal.is_trouble();
-    let dies = buried && decision.death() == Death::First;
+    let end = JobEnd::from_decision(&decision);
     let handed_on = if outcome == Outcome::Done { raw } else { Vec::new() };
-    Ok(Attempted { job, outcome, result, log, handed_on, payload, only_good, duration, dies, moves })
+    Ok(Attempted { job, outcome, result, log, handed_on, payload, only_good, duration, end, moves })
 }

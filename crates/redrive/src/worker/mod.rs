@@ -43,6 +43,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use redrive_core::hand_on::feeders;
 use redrive_core::ids::{ReplayId, WorkerId};
+use redrive_core::workers::TakesReplays;
 use redrive_store::contract::{AttachWorker, Lane, WorkerView};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +60,7 @@ use crate::handler::Isolation;
 use crate::pipeline::{Pipeline, acquainted};
 
 pub use self::running::Running;
-pub use self::work_done::{WorkDone, WorkDoneSoFar};
+pub use self::work_done::{JobEnd, WorkDone, WorkDoneSoFar};
 
 /// The name of this machine, by which others know where a worker is.
 pub fn host() -> String {
@@ -233,6 +234,11 @@ impl Worker {
     async fn run_as_it_is(self, until: Until, stop: CancellationToken) -> Result<(), Error> {
         let patience = self.patience(&until);
         let Self { context, pipelines, task, .. } = self;
+        context.take_replays(match task {
+            Task::All => TakesReplays::All,
+            Task::Replay(replay) => TakesReplays::One { replay },
+            Task::Queues | Task::Upkeep => TakesReplays::None,
+        });
         let working = context.redrive.reach.work();
         tokio::select! {
             begun = begin(&context, &pipelines) => begun?,

@@ -34,6 +34,7 @@ pub(super) fn vaults(pipelines: &[Pipeline]) -> impl Iterator<Item = &Vault> {
 
 async fn upload(pipelines: &[Pipeline]) {
     for vault in vaults(pipelines) {
+        vault.note_reads(true).await;
         match vault.upload_spooled().await {
             Ok(0) => {}
             Ok(arrived) => tracing::info!(vault = vault.address(), arrived, "payloads of the spool have arrived"),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use redrive_core::counts::Death;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::settlements::{Destination, Settlement};
+use redrive_core::settlements::{Decision, Destination, Settlement};
 
 /// Letters that are noted.
 const LETTERS_MAX: usize = 100_000;
@@ -28,6 +28,32 @@ pub struct WorkDone {
     pub handed_on: BTreeMap<PipelineName, u64>,
 }
 
+/// How a job ended, as far as a worker counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobEnd {
+    /// It is done, or its failure counts as a result.
+    Done,
+    /// It died for the first time.
+    Died,
+    /// A rule discarded it.
+    Discarded,
+    /// It goes on, or died again.
+    #[default]
+    Other,
+}
+
+impl JobEnd {
+    /// Returns the end that a decision is.
+    pub fn from_decision(decision: &Decision) -> Self {
+        match decision.destination {
+            Destination::Done => Self::Done,
+            Destination::Dead { .. } if decision.death() == Death::First => Self::Died,
+            Destination::Discarded { .. } => Self::Discarded,
+            Destination::Dead { .. } | Destination::Queue { .. } => Self::Other,
+        }
+    }
+}
+
 impl WorkDone {
     fn add_letter(&mut self, job: JobId) {
         self.died += 1;
@@ -36,18 +62,16 @@ impl WorkDone {
         }
     }
 
-    /// Adds a settlement that was applied.
-    fn add(&mut self, settlement: &Settlement) {
-        match settlement.decision.destination {
-            Destination::Done => self.done += 1,
-            Destination::Dead { .. } if settlement.decision.death() == Death::First => {
-                self.add_letter(settlement.lease.job);
-            }
-            Destination::Discarded { .. } => self.discarded += 1,
-            Destination::Dead { .. } | Destination::Queue { .. } => {}
+    /// Adds a job that was settled.
+    fn add(&mut self, job: JobId, end: JobEnd, handed_on: impl IntoIterator<Item = PipelineName>) {
+        match end {
+            JobEnd::Done => self.done += 1,
+            JobEnd::Died => self.add_letter(job),
+            JobEnd::Discarded => self.discarded += 1,
+            JobEnd::Other => {}
         }
-        for job in &settlement.handed_on {
-            *self.handed_on.entry(job.pipeline.clone()).or_default() += 1;
+        for name in handed_on {
+            *self.handed_on.entry(name).or_default() += 1;
         }
     }
 }
@@ -62,16 +86,9 @@ impl WorkDoneSoFar {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Adds what came of a job that was settled elsewhere.
-    pub fn note(&self, job: JobId, done: bool, dies: bool, handed_on: impl IntoIterator<Item = PipelineName>) {
-        let mut work_done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        work_done.done += u64::from(done);
-        if dies {
-            work_done.add_letter(job);
-        }
-        for name in handed_on {
-            *work_done.handed_on.entry(name).or_default() += 1;
-        }
+    /// Adds a job that was settled by a server.
+    pub fn note(&self, job: JobId, end: JobEnd, handed_on: impl IntoIterator<Item = PipelineName>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(job, end, handed_on);
     }
 
     /// Adds jobs that became letters because they had waited too long for their targets.
@@ -86,7 +103,10 @@ impl WorkDoneSoFar {
     /// Adds settlements that were applied.
     pub(super) fn add<'a>(&self, settlements: impl Iterator<Item = &'a Settlement>) {
         let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        settlements.for_each(|settlement| done.add(settlement));
+        for Settlement { lease, decision, handed_on, .. } in settlements {
+            let receivers = handed_on.iter().map(|job| job.pipeline.clone());
+            done.add(lease.job, JobEnd::from_decision(decision), receivers);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use redrive::{CancellationToken, FailureReport, HandedOn, Job, Pipeline, Pipelin
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::Response;
 use redrive_core::settlements::Outcome;
+use redrive_core::workers::TakesReplays;
 
 use redrive::handler::exec::{Command, Exec, Mode};
 
@@ -35,7 +36,7 @@ async fn attached(redrive: &Redrive) -> RemoteWorker {
 }
 
 async fn leased(worker: &RemoteWorker, limit: u32) -> Vec<LeasedJob> {
-    worker.look(&[pipeline()], 0).await.expect("seen");
+    worker.look(&[pipeline()], (TakesReplays::None, 0)).await.expect("seen");
     worker.lease(&pipeline(), (Lane::Queue, None), limit, TTL).await.expect("leased").jobs
 }
 

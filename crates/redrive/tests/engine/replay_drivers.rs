@@ -9,10 +9,11 @@ use redrive::worker::Until;
 use redrive::{CancellationToken, Error, FailureReport, Job, Pipeline, Reason, Redrive, json};
 use redrive_core::actors::{Actor, Via};
 use redrive_core::definitions::DefinitionVersion;
-use redrive_core::ids::TryId;
+use redrive_core::ids::{ReplayId, TryId};
 use redrive_core::jobs::Input;
 use redrive_core::policy::Policy;
 use redrive_core::replays::{AutoReplay, Automatic, Pacing, ReplayChange, ReplayMode, ReplayState, Wish};
+use redrive_core::workers::TakesReplays;
 use redrive_store::Store;
 use redrive_store::conformance::decorators::{Counting, Decorated, Delaying};
 use redrive_store::contract::{DeadFilter, ListDead, OpenTry, Selection};
@@ -59,6 +60,36 @@ async fn start(redrive: &Redrive, pacing: Pacing) -> redrive_core::ids::ReplayId
 
 async fn assert_sound(redrive: &Redrive) {
     assert_eq!(redrive.store().audit().await.expect("audited").problems, Vec::<String>::new());
+}
+
+/// Workers of the queue alone, or of another replay, take no letters of a replay: nobody does, if only they are there.
+#[tokio::test]
+async fn workers_that_take_no_letters_of_a_replay_do_not_attend_to_it() {
+    let (redrive, _clock) = redrive();
+    let pipeline = with_dead(&redrive, "p", 1, &Arc::default()).await;
+    let id = start(&redrive, Pacing::default()).await;
+    let replay = redrive.find_replay(ReplayRef::Id(id)).await.expect("there");
+    let attended = async || redrive.unattended(&replay).await.expect("asked").is_empty();
+    let stop = CancellationToken::new();
+    let local = tokio::spawn(redrive.worker(vec![pipeline.clone()]).run(Until::Stopped, stop.clone()));
+    while redrive.store().list_workers().await.expect("listed").iter().all(|worker| worker.runs.is_empty()) {
+        tokio::task::yield_now().await;
+    }
+    assert!(!attended().await, "the local worker takes the queue alone");
+    let (remote, pipelines) = (redrive.remote_worker(None, "elsewhere", 0), [pipeline]);
+    let other = ReplayId::new(redrive.now(), 7);
+    for (takes, attends) in [
+        (TakesReplays::None, false),
+        (TakesReplays::One { replay: other }, false),
+        (TakesReplays::One { replay: id }, true),
+        (TakesReplays::All, true),
+        (TakesReplays::None, false),
+    ] {
+        remote.look(&pipelines, (takes, 1)).await.expect("looked");
+        assert_eq!(attended().await, attends, "{takes:?}");
+    }
+    stop.cancel();
+    local.await.expect("joined").expect("worked");
 }
 
 #[tokio::test]

@@ -187,9 +187,9 @@ async fn waits(app: &App, replay: &ReplayView) -> Result<Markup, Problem> {
         div #waits {
             @if !unattended.is_empty() {
                 p.fact {
-                    "No worker is there for "
+                    "No worker takes letters of "
                     @for (at, name) in unattended.iter().enumerate() { @if at > 0 { ", " } (name) }
-                    ": letters wait until one is."
+                    ": they wait until one does."
                 }
             }
             @if let Some(RunningLetter { id, number, since }) = oldest {

@@ -276,7 +276,7 @@ async fn a_replay_is_started_once_however_often_its_form_is_sent() {
     assert_eq!(replays["items"].as_array().map(Vec::len), Some(1), "{replays}");
     assert_eq!(replays["items"][0]["progress"]["total"], 3);
     let replay = browser.page(first.leads_to()).await;
-    assert!(replay.contains("again") && replay.contains("No worker is there for shop"), "{replay}");
+    assert!(replay.contains("again") && replay.contains("No worker takes letters of shop"), "{replay}");
     let action = format!("{}/change", first.leads_to());
     let asked = browser.page(&format!("{action}?verb=cancel")).await;
     assert!(asked.contains("leave 3 dead"), "{asked}");

@@ -42,6 +42,18 @@ async fn the_evidence_of_a_remote_worker_comes_back_as_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_without_payloads_reads_none() {
     let server = Running::start().await;
+    server.enqueue("shop", [json!({ "n": 1 })]).await;
+    let leased = server.post("/leases", json!({ "pipelines": ["shop"] })).await.ok();
+    let (failure, payload) = (
+        json!({ "message": "no price", "reason": "schema_validation" }),
+        json!({ "base64": BASE64.encode(b"a page") }),
+    );
+    let job =
+        json!({ "lease": leased["leases"][0]["lease"], "verdict": "failed", "failure": failure, "payload": payload });
+    server.post("/leases/settle", json!({ "worker": leased["worker"], "jobs": [job] })).await.ok();
+    let letter = server.get("/letters").await.ok()["items"][0].clone();
+    assert!(letter["payload_address"].is_string(), "{letter}");
+    let id = letter["id"].as_str().expect("an id").to_owned();
     server.token("ops", Role::Admin, &[]).await;
     let server = server.restart().await;
     let new = redrive::tokens::NewToken {
@@ -57,6 +69,11 @@ async fn a_token_without_payloads_reads_none() {
     for path in ["/payloads", "/payloads/abcdef12", "/payloads/abcdef12/bytes"] {
         let answer = server.ask_as(Some(&secret), &format!("GET {path}"), &[], None).await;
         assert_eq!(answer.refused(), (403, "payloads_refused".to_owned()), "{path}");
+    }
+    for path in ["/letters?failures=true".to_owned(), format!("/letters/{id}")] {
+        let answer = server.ask_as(Some(&secret), &format!("GET {path}"), &[], None).await;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(answer.status == 200 && text.contains(&id) && !text.contains("payload_address"), "{path}: {text}");
     }
 }
 

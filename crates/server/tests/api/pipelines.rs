@@ -73,6 +73,7 @@ async fn a_reported_pipeline_has_what_was_reported_and_no_settings_of_ours() {
     let browser = Browser::new(&server);
     let page = browser.page("/pipelines/spider").await;
     assert_eq!(server.get("/pipelines/spider").await.ok()["done_elsewhere"], 65_789);
+    assert_eq!(server.get("/status").await.ok()["done_elsewhere"], json!({ "spider": 65_789 }));
     assert!(page.contains("<dt>Done elsewhere</dt><dd>65,789 <small>reported</small></dd>"), "{page}");
     assert!(page.contains("Not known: the configuration of this server does not have this pipeline"), "{page}");
     assert!(page.contains("No attempt in 24 h is known to have gone through a proxy."), "{page}");

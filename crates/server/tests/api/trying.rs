@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use redrive::contract::Beat;
 use redrive_core::ids::WorkerId;
-use redrive_core::workers::Runs;
+use redrive_core::workers::{Runs, TakesReplays};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -139,6 +139,7 @@ async fn workers_that_run_other_rules_or_are_not_there_keep_a_replay_from_being_
             pipeline: "shop".parse().expect("a name"),
             definition: Some(redrive_core::definitions::DefinitionVersion::new("old")),
             waits_forever: false,
+            replays: TakesReplays::default(),
         }],
         leases: Vec::new(),
         until: now,

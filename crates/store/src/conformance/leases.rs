@@ -10,7 +10,7 @@ use redrive_core::pipelines::Pause;
 use redrive_core::policy::Policy;
 use redrive_core::settlements::{Ending, Outcome, decide};
 use redrive_core::state::JobState;
-use redrive_core::workers::Runs;
+use redrive_core::workers::{Runs, TakesReplays};
 use serde_json::json;
 
 use super::script::{
@@ -340,7 +340,8 @@ pub async fn the_outlook_tells_all_that_is_asked_before_a_lease(store: Shared) {
     let nothing = outlook(1).await;
     assert_eq!((nothing.listed, nothing.runs_alone, nothing.open, nothing.paused), (None, false, 0, false));
     assert_eq!(nothing.replays.len(), 0);
-    let runs = vec![Runs { pipeline: pipeline(), definition: None, waits_forever: false }];
+    let runs =
+        vec![Runs { pipeline: pipeline(), definition: None, waits_forever: false, replays: TakesReplays::default() }];
     store.beat(Beat { runs: runs.clone(), ..beat(1, Vec::new(), at(3)) }).await.expect("attached");
     enqueue(&store, vec![job(1, plain()), job(2, json!({"n": 2})), job(3, json!({"n": 3}))]).await;
     lease_one(&store, at(3)).await;

@@ -145,7 +145,8 @@ macro_rules! conformance_tests {
                       a_silent_workers_leases_are_lost, a_remote_worker_is_never_gone, what_workers_run_is_listed]
             payloads: [a_payload_on_its_way_is_left_out, the_first_place_counts, what_is_condemned_is_not_registered,
                        what_a_leased_job_wants_is_not_swept, a_settlement_without_its_payload_is_refused, only_what_nobody_wants_is_swept, letters_point_at_their_payload,
-                       payloads_are_listed, what_reads_find_of_a_payload_is_noted]
+                       payloads_are_listed, what_reads_find_of_a_payload_is_noted,
+                       reads_of_payloads_are_counted]
             pipelines: [a_pause_is_set_on_what_was_seen, what_was_leased_before_a_pause_stays_leased,
                         an_empty_pipeline_is_forgotten_until_something_comes]
             breakers: [a_hold_sets_the_targets_jobs_aside, probes_go_first_and_success_releases_the_rest,

@@ -4,7 +4,7 @@ use redrive_core::causes::CauseRules;
 use redrive_core::failures::Reason;
 use redrive_core::ids::JobId;
 use redrive_core::jobs::LeasedJob;
-use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, Response, Unreadable, UnreadableWhy};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, PayloadReads, Response, Unreadable, UnreadableWhy};
 use redrive_core::policy::Policy;
 use redrive_core::replays::{Exclusion, ReplayMode, SavedPayload};
 use redrive_core::settlements::{Ending, Outcome, Settlement, decide};
@@ -16,8 +16,8 @@ use super::script::{
     settle_as, timeout, worker,
 };
 use crate::contract::{
-    DeadFilter, DiscardDead, FindLetters, ListPayloads, RegisterPayload, Registered, Selection, SettleJobs, Settled,
-    SweepPayloads, TouchPayload,
+    CountPayloadReads, DeadFilter, DiscardDead, FindLetters, ListPayloads, RegisterPayload, Registered, Selection,
+    SettleJobs, Settled, SweepPayloads, TouchPayload,
 };
 
 fn hash(n: u8) -> PayloadHash {
@@ -275,6 +275,21 @@ pub async fn what_reads_find_of_a_payload_is_noted(store: Shared) {
     assert_eq!(store.register_payload(params).await.expect("registered"), Registered::At(moved));
     assert_eq!(known().await, None, "its bytes were written again");
     assert_sound(&store).await;
+}
+
+/// Reads are counted over all hosts and since the first of them, beside the payloads that cannot be read now.
+pub async fn reads_of_payloads_are_counted(store: Shared) {
+    let read = async || store.payload_reads().await.expect("read");
+    assert_eq!(read().await, PayloadReads::default());
+    for (host, found, missing, secs) in [("here", 3, 1, 5), ("there", 2, 0, 4), ("here", 1, 1, 9)] {
+        let params = CountPayloadReads { host: host.to_owned(), found, missing, now: at(secs) };
+        store.count_payload_reads(params).await.expect("counted");
+    }
+    register(&store, 1, 0).await;
+    let unreadable = Some(Unreadable { why: UnreadableWhy::Missing, since: at(5) });
+    store.note_readable(place(&store, 1, 0).await, unreadable).await.expect("noted");
+    let reads = read().await;
+    assert_eq!((reads.found, reads.missing, reads.since, reads.unreadable), (6, 2, Some(at(4)), 1));
 }
 
 /// A dead letter says where its payload is; a job that is done in the end keeps none, unless asked.

@@ -2,7 +2,7 @@
 
 use redrive_core::holds::Hold;
 use redrive_core::jobs::LeasedJob;
-use redrive_core::workers::{LastBeat, Runs};
+use redrive_core::workers::{LastBeat, Runs, TakesReplays};
 
 use super::script::{Shared, at, attach, beat, enqueue, job, lease_one, pipeline, plain, worker};
 use crate::contract::{Beat, FindLostLeases};
@@ -89,8 +89,12 @@ pub async fn a_remote_worker_is_never_gone(store: Shared) {
 /// The list says what each worker runs, as of its last heartbeat.
 pub async fn what_workers_run_is_listed(store: Shared) {
     let runs = |names: &[&str]| -> Vec<Runs> {
-        let runs =
-            |name: &&str| Runs { pipeline: name.parse().expect("a name"), definition: None, waits_forever: false };
+        let runs = |name: &&str| Runs {
+            pipeline: name.parse().expect("a name"),
+            definition: None,
+            waits_forever: false,
+            replays: TakesReplays::default(),
+        };
         names.iter().map(runs).collect()
     };
     store.beat(Beat { runs: runs(&["a"]), ..beat(1, Vec::new(), at(0)) }).await.expect("attached");

@@ -74,8 +74,8 @@ pub use outcomes::{CountOutcomes, OutcomeStore};
 pub(crate) use pages::Room;
 pub use pages::{PAGE_BYTES_MAX, Page};
 pub use payloads::{
-    ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
-    TouchPayload,
+    CountPayloadReads, ListPayloads, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds,
+    SweepPayloads, TouchPayload,
 };
 pub use pipelines::{ForgetPipeline, PipelineStore, SetPause};
 pub use replays::{

@@ -7,7 +7,7 @@
 use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId, Unreadable};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, PayloadReads, StoreId, Unreadable};
 use redrive_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,12 @@ pub trait PayloadStore {
     /// Notes what a read of a payload found: why its bytes at a place cannot be read, or nothing if they can. Keeps the time of
     /// the first of several reads that found the same. Ignores a place that is registered no more.
     async fn note_readable(&self, place: PayloadPlace, unreadable: Option<Unreadable>) -> Result<()>;
+
+    /// Adds to how often payloads were asked for on a host.
+    async fn count_payload_reads(&self, params: CountPayloadReads) -> Result<()>;
+
+    /// How often payloads were asked for, on all hosts.
+    async fn payload_reads(&self) -> Result<PayloadReads>;
 
     /// A page of payloads, ordered by hash.
     async fn list_payloads(&self, params: ListPayloads) -> Result<Page<PayloadView>>;
@@ -103,6 +109,19 @@ pub struct PayloadAt {
     pub spooled_on: Option<String>,
     /// Why its bytes could not be read when they were last asked for, if so.
     pub unreadable: Option<Unreadable>,
+}
+
+/// Adds to how often payloads were asked for.
+#[derive(Clone, Debug)]
+pub struct CountPayloadReads {
+    /// The host that asked.
+    pub host: String,
+    /// Reads that found the payload.
+    pub found: u64,
+    /// Reads that did not.
+    pub missing: u64,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// What came of registering a payload.

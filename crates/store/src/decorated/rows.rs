@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use redrive_core::breakers::BreakerRow;
 use redrive_core::causes::*;
 use redrive_core::copies::Copies;
+use redrive_core::payloads::PayloadReads;
 use redrive_core::pipelines::Contents;
 
 use crate::contract::*;
@@ -79,4 +80,4 @@ macro_rules! single {
 
 single!((), bool, u64, Audit, Health, Compacted, CauseDetail, CauseRules, CauseFacts, CauseChanged, LookedAtClock);
 single!(Copies, CopyCursor, CopyCounters, Outlook, Tidied);
-single!(BreakerRow, Contents, Registered, ReplayView, StoreIds, TokenCreated, Watched);
+single!(BreakerRow, Contents, PayloadReads, Registered, ReplayView, StoreIds, TokenCreated, Watched);

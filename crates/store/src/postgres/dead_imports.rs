@@ -174,9 +174,9 @@ async fn insert_row(
     let cut = claim_payload(batch, letter.id, payload.as_ref(), now).await?;
     let sql = "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, payload_lost, progress, seq, round, origin, definition, opened_before)
+                               payload_cut, payload_lost, progress, seq, round, origin, definition, uncounted, opened_before)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-                     $23, $24, nextval('job_number'), $25, $26, $27, (SELECT coalesce(max(id), 0) FROM replay))";
+                     $23, $24, nextval('job_number'), $25, $26, $27, $28, (SELECT coalesce(max(id), 0) FROM replay))";
     let row = args![
         letter.id,
         pipeline,
@@ -204,7 +204,8 @@ async fn insert_row(
         rows::progress_of(letter),
         rows::round_text(letter.round.as_ref()),
         letter.origin.as_ref().map(serde_json::to_string).transpose()?,
-        letter.definition.as_ref().map(DefinitionVersion::as_str)
+        letter.definition.as_ref().map(DefinitionVersion::as_str),
+        letter.uncounted
     ];
     batch.conn().execute(sql, row).await?;
     Ok(())
@@ -258,7 +259,7 @@ async fn update_row(
     let sql = "UPDATE dead SET died_at = $2, kept_from = $3, attempts = $4, crashes = $5, replays = $6, gate = $7, reason = $8,
                     code = $9, http_status = $10, proxy = $11, message = $12, cause_key = $13, verdict = $14,
                     payload = coalesce($15, payload), payload_cut = CASE WHEN $15 IS NULL THEN payload_cut ELSE $16 END,
-                    refailed = true
+                    refailed = true, uncounted = $17
              WHERE id = $1";
     let row = args![
         here.id,
@@ -276,7 +277,8 @@ async fn update_row(
         key,
         grown.verdict,
         payload.map(|payload| payload.hash),
-        cut
+        cut,
+        grown.uncounted
     ];
     batch.conn().execute(sql, row).await?;
     Ok(())

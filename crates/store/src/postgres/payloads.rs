@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::dead::KeptPayload;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId, Unreadable};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, PayloadReads, StoreId, Unreadable};
 use redrive_core::time::Timestamp;
 use serde_json::json;
 
@@ -15,8 +15,8 @@ use super::fault::Fault;
 use super::sql::{Bytes, Conn, args};
 use super::{PostgresStore, activity, rows, run};
 use crate::contract::{
-    ListPayloads, Page, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
-    TouchPayload,
+    CountPayloadReads, ListPayloads, Page, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds,
+    SweepPayloads, TouchPayload,
 };
 use crate::error::Result;
 use crate::lists::bytes_of;
@@ -37,6 +37,14 @@ impl PayloadStore for PostgresStore {
 
     async fn note_readable(&self, place: PayloadPlace, unreadable: Option<Unreadable>) -> Result<()> {
         self.write((place, unreadable), run!(note_readable)).await
+    }
+
+    async fn count_payload_reads(&self, params: CountPayloadReads) -> Result<()> {
+        self.write(params, run!(count_reads)).await
+    }
+
+    async fn payload_reads(&self) -> Result<PayloadReads> {
+        self.read((), run!(reads)).await
     }
 
     async fn register_payload(&self, params: RegisterPayload) -> Result<Registered> {
@@ -111,6 +119,17 @@ async fn note_readable(
     let sql = "UPDATE payload SET unreadable = $2
                WHERE place = $1 AND unreadable::json ->> 'why' IS DISTINCT FROM $2::text::json ->> 'why'";
     batch.conn().execute(sql, args![place.to_string(), text]).await.map(drop)
+}
+
+async fn count_reads(batch: &mut Batch, params: &CountPayloadReads) -> Result<(), Fault> {
+    let sql = "INSERT INTO payload_reads AS r (host, found, missing, since) VALUES ($1, $2, $3, $4)
+               ON CONFLICT (host) DO UPDATE SET found = r.found + excluded.found, missing = r.missing + excluded.missing";
+    let CountPayloadReads { host, found, missing, now } = params;
+    batch.conn().execute(sql, args![host, found, missing, now]).await.map(drop)
+}
+
+async fn reads(conn: &Conn, (): &()) -> Result<PayloadReads, Fault> {
+    conn.query_one(rows::PAYLOAD_READS, args![], |row| rows::payload_reads(row)).await
 }
 
 async fn register(batch: &mut Batch, params: &RegisterPayload) -> Result<Registered, Fault> {

@@ -13,7 +13,7 @@ pub(crate) const DEAD_COLUMNS: &str = "d.seq, d.id, p.name, d.key, d.input, d.ta
     d.attempts, d.crashes, d.replays, d.gate, d.accepted_at, d.died_at, d.http_status, d.proxy, d.payload, d.verdict, d.original,
     (SELECT c.name FROM cause_key k JOIN cause c ON c.id = k.cause WHERE k.id = d.cause_key),
     d.payload_cut = 2, d.progress, d.round, d.origin, d.definition, d.payload_cut = 1,
-    (SELECT y.place FROM payload y WHERE y.hash = d.payload), (SELECT y.unreadable FROM payload y WHERE y.hash = d.payload)";
+    (SELECT y.place FROM payload y WHERE y.hash = d.payload), (SELECT y.unreadable FROM payload y WHERE y.hash = d.payload), d.uncounted";
 
 pub(crate) fn dead_letter<R: Columns>(row: &R) -> Result<DeadLetter, R::Fault> {
     Ok(DeadLetter {
@@ -27,6 +27,7 @@ pub(crate) fn dead_letter<R: Columns>(row: &R) -> Result<DeadLetter, R::Fault> {
         code: row.get(7)?,
         message: row.get(8)?,
         attempts: row.get(9)?,
+        uncounted: row.get(29)?,
         crashes: row.get(10)?,
         replays: row.get(11)?,
         gate: parsed(row, 12)?,

@@ -179,9 +179,9 @@ fn insert_row(
         .statement(
             "INSERT INTO dead (id, pipeline, key, target, accepted_at, died_at, kept_from, attempts, crashes, replays, gate,
                                reason, code, http_status, proxy, message, payload, input, cause_key, verdict, original,
-                               payload_cut, payload_lost, progress, seq, round, origin, definition, opened_before)
+                               payload_cut, payload_lost, progress, seq, round, origin, definition, uncounted, opened_before)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     ?23, ?24, ?25, ifnull(?26, ''), ?27, ?28, (SELECT ifnull(max(id), 0) FROM replay))",
+                     ?23, ?24, ?25, ifnull(?26, ''), ?27, ?28, ?29, (SELECT ifnull(max(id), 0) FROM replay))",
         )?
         .execute(params![
             letter.id.as_bytes(),
@@ -211,7 +211,8 @@ fn insert_row(
             number,
             rows::round_text(letter.round.as_ref()),
             letter.origin.as_ref().map(serde_json::to_string).transpose()?,
-            letter.definition.as_ref().map(DefinitionVersion::as_str)
+            letter.definition.as_ref().map(DefinitionVersion::as_str),
+            letter.uncounted
         ])?;
     Ok(())
 }
@@ -270,7 +271,7 @@ fn update_row(
             "UPDATE dead SET died_at = ?2, kept_from = ?3, attempts = ?4, crashes = ?5, replays = ?6, gate = ?7, reason = ?8,
                     code = ?9, http_status = ?10, proxy = ?11, message = ?12, cause_key = ?13, verdict = ?14,
                     payload = ifnull(?15, payload), payload_cut = iif(?15 IS NULL, payload_cut, ?16),
-                    refailed = 1
+                    refailed = 1, uncounted = ?17
              WHERE id = ?1",
         )?
         .execute(params![
@@ -289,7 +290,8 @@ fn update_row(
             key,
             grown.verdict,
             payload.map(|payload| payload.hash.as_bytes()),
-            cut
+            cut,
+            grown.uncounted
         ])?;
     Ok(())
 }

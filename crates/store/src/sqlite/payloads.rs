@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use redrive_core::actors::Actor;
 use redrive_core::dead::KeptPayload;
 use redrive_core::ids::{JobId, PipelineName};
-use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, StoreId, Unreadable};
+use redrive_core::payloads::{Payload, PayloadHash, PayloadPlace, PayloadReads, StoreId, Unreadable};
 use redrive_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -17,8 +17,8 @@ use super::fault::Fault;
 use super::origin;
 use super::rows::{self, RowResult};
 use crate::contract::{
-    ListPayloads, Page, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds, SweepPayloads,
-    TouchPayload,
+    CountPayloadReads, ListPayloads, Page, PayloadAt, PayloadStore, PayloadView, RegisterPayload, Registered, StoreIds,
+    SweepPayloads, TouchPayload,
 };
 use crate::error::Result;
 use crate::lists::bytes_of;
@@ -50,6 +50,25 @@ impl PayloadStore for SqliteStore {
             Ok(())
         })
         .await
+    }
+
+    async fn count_payload_reads(&self, params: CountPayloadReads) -> Result<()> {
+        self.write(move |batch| {
+            let CountPayloadReads { host, found, missing, now } = &params;
+            batch
+                .statement(
+                    "INSERT INTO payload_reads (host, found, missing, since) VALUES (?1, ?2, ?3, ?4)
+                     ON CONFLICT (host) DO UPDATE SET found = found + excluded.found, missing = missing + excluded.missing",
+                )?
+                .execute(params![host, found, missing, now.as_millis()])?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn payload_reads(&self) -> Result<PayloadReads> {
+        self.read(|conn| Ok(conn.prepare_cached(rows::PAYLOAD_READS)?.query_row([], |row| rows::payload_reads(row))?))
+            .await
     }
 
     async fn register_payload(&self, params: RegisterPayload) -> Result<Registered> {

@@ -28,13 +28,13 @@ pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
         false => {
             let now = redrive.now();
             let rows: Vec<_> = alerts.iter().map(|view| alert_row(view, now)).collect();
-            print_folded(&["state", "~alert", "~since", "~over", ">told", "~owner", "~seen by", "what"], &rows)?;
+            print_folded(&["state", "~=alert", "~since", "~over", ">told", "~owner", "~seen by", "what"], &rows)?;
         }
     }
     if !sinks.is_empty() {
         out!("")?;
         let rows: Vec<_> = sinks.iter().map(sink_row).collect();
-        print_folded(&["~sink", "kind", "state", ">waiting", "~last told", "~next try", "error"], &rows)?;
+        print_folded(&["~=sink", "kind", "state", ">waiting", "~last told", "~next try", "error"], &rows)?;
     }
     if !unwatched.is_empty() {
         let names: Vec<_> = unwatched.iter().map(|name| name.as_str()).collect();

@@ -49,7 +49,7 @@ pub fn print(breakers: &[BreakerView], now: Timestamp) -> io::Result<()> {
             breaker.explained().filter(|_| !closed).unwrap_or_else(|| "-".to_owned()),
         ]
     };
-    let headings = ["~target", "breaker", ">waiting", ">since", ">next try", "~pipeline", "why"];
+    let headings = ["~=target", "breaker", ">waiting", ">since", ">next try", "~=pipeline", "why"];
     table::print_titled(&headings, &breakers.iter().map(row).collect::<Vec<_>>())
 }
 

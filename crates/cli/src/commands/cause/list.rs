@@ -25,6 +25,7 @@ pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
     let redrive = setting.desk().await?;
     let CauseListArgs { pipeline, state, owner, all, sort, limit, json } = args;
     let retrying = redrive.retrying(pipeline.as_ref()).await?;
+    let of = pipeline.as_ref().map(|name| format!(" of {name}")).unwrap_or_default();
     let asked = CausesAsked { pipeline, states: state, owner, all, sort, limit };
     let FoundCauses { causes, more, dead } = redrive.list_causes(asked).await?;
     if json {
@@ -36,6 +37,10 @@ pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
         }
     } else {
         print(&causes, dead, redrive.now())?;
+        if !causes.is_empty() {
+            let dead = figures::counted(i64::try_from(dead).unwrap_or(i64::MAX), "dead letter", "dead letters");
+            out!("shares are of {dead}{of}")?;
+        }
         retrying::print(&retrying)?;
     }
     if more {
@@ -44,7 +49,7 @@ pub async fn run(setting: &Setting, args: CauseListArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Prints causes; `dead` is how many letters there are in all.
+/// Prints causes; `dead` is how many letters their shares are of.
 pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> {
     if causes.is_empty() {
         return out!("{}", if dead == 0 { "no causes: nothing is dead" } else { "no causes are like that" });
@@ -73,7 +78,7 @@ pub fn print(causes: &[CauseView], dead: u64, now: Timestamp) -> io::Result<()> 
         "?last 24 h",
         "?>first",
         ">last",
-        "~pipeline",
+        "~=pipeline",
         "~reason",
         "~where",
         "~owner",

@@ -48,6 +48,6 @@ fn print(letters: &[DeadLetter], now: Timestamp) -> io::Result<()> {
             letter.message.clone(),
         ]
     };
-    let headings = [">no.", "~pipeline", ">died", "~reason", "~code", ">tries", "gate", "~target", "message"];
+    let headings = [">no.", "~=pipeline", ">died", "~reason", "~code", ">tries", "gate", "~=target", "message"];
     table::print_titled(&headings, &letters.iter().map(row).collect::<Vec<_>>())
 }

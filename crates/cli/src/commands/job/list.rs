@@ -44,6 +44,6 @@ fn print(jobs: &[JobView], now: Timestamp) -> io::Result<()> {
         ]
     };
     let headings =
-        [">no.", "~pipeline", "state", ">due or ended", ">tries", "~last failure", "~target", "input or key"];
+        [">no.", "~=pipeline", "state", ">due or ended", ">tries", "~last failure", "~=target", "input or key"];
     table::print_titled(&headings, &jobs.iter().map(row).collect::<Vec<_>>())
 }

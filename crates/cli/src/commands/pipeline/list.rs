@@ -17,7 +17,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
         out!("no pipelines yet: `redrive run` makes one, `redrive init` writes a redrive.toml to define some in")?;
     } else {
         let rows: Vec<_> = pipelines.iter().map(row).collect();
-        let headings = ["~pipeline", "state", ">queued", ">running", ">died", ">workers", "why"];
+        let headings = ["~=pipeline", "state", ">queued", ">running", ">died", ">workers", "why"];
         table::print_titled(&headings, &rows)?;
     }
     Ok(Exit::Ok)

@@ -42,7 +42,7 @@ fn print(view: &PipelineView, values: &[Explained]) -> Result<()> {
         return Ok(out!("  {}", paint(DIM, unknown))?);
     }
     let row = |value: &Explained| vec![value.key.clone(), from(&value.from), text(&value.value)];
-    Ok(table::print_titled(&["~key", "~from", "value"], &values.iter().map(row).collect::<Vec<_>>())?)
+    Ok(table::print_titled(&["~=key", "~from", "value"], &values.iter().map(row).collect::<Vec<_>>())?)
 }
 
 /// Where its tasks are. What other programs reported as done was never a task of ours.

@@ -140,5 +140,5 @@ fn print_letters(letters: &[ReplayLetter], now: Timestamp) -> io::Result<()> {
         ]
     };
     let rows: Vec<_> = letters.iter().map(row).collect();
-    table::print(&[">no.", "~pipeline", "state", "?from", ">ended", "cause", "cause then"], &rows)
+    table::print(&[">no.", "~=pipeline", "state", "?from", ">ended", "cause", "cause then"], &rows)
 }

@@ -40,6 +40,7 @@ fn print(rounds: &[RoundView], now: Timestamp) -> Result<()> {
         row
     };
     let rows: Vec<_> = rounds.iter().map(row).collect();
-    let headings = ["~round", "~pipeline", ">tasks", ">queued", ">running", ">done", ">died", ">discarded", "?>begun"];
+    let headings =
+        ["~=round", "~=pipeline", ">tasks", ">queued", ">running", ">done", ">died", ">discarded", "?>begun"];
     Ok(table::print(&headings, &rows)?)
 }

@@ -38,7 +38,7 @@ fn print(tokens: &[Token], now: Timestamp) -> io::Result<()> {
             if patterns.is_empty() { "all".to_owned() } else { patterns.join(" ") },
         ]
     };
-    let headings = ["~token", "role", "state", "?payloads", "?>made", ">last used", "pipelines"];
+    let headings = ["~=token", "role", "state", "?payloads", "?>made", ">last used", "pipelines"];
     table::print_titled(&headings, &tokens.iter().map(row).collect::<Vec<_>>())
 }
 

@@ -137,7 +137,7 @@ pub(super) fn untaken(looking: &Looking<'_>, replay: &UntakenReplay) -> Option<S
     } else {
         let names = replay.pipelines.iter().take(NAMED).map(PipelineName::as_str).collect::<Vec<_>>().join(", ");
         let summary = format!(
-            "replay {id} ({}): no worker is there for {names}, {} letters have waited for {} (alerts after {})",
+            "replay {id} ({}): no worker takes letters of {names}, {} letters have waited for {} (alerts after {})",
             plain(&replay.name, FOREIGN_MAX),
             replay.left,
             span(stands),

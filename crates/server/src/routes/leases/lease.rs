@@ -116,6 +116,10 @@ pub struct Leased {
     attempt: u32,
     /// Attempts before the replay that sent it.
     attempts_before: u32,
+    /// Of those, the ones of retries by name, which do not count towards the cap over all replays.
+    uncounted: u32,
+    /// Whether it is retried by name: none of its attempts until it ends counts towards the cap.
+    by_name: bool,
     crashes: u32,
     /// Whether it may have taken a process down: it is to run with nothing beside it. If the process dies again, say so
     /// (`crashed`, or `POST /leases/died`).
@@ -238,6 +242,8 @@ fn leased(job: LeasedJob, until: Timestamp, op: Option<ReplayId>) -> Leased {
         id: job.lease.job.to_string(),
         attempt: job.attempt(),
         attempts_before: job.tally.attempts_before,
+        uncounted: job.tally.uncounted,
+        by_name: job.tally.by_name,
         automatic: job.automatic,
         accepted_at: job.accepted_at,
         from_network: job.is_from_network(),

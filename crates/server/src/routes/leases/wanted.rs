@@ -11,6 +11,7 @@ use redrive_core::ids::{PipelineName, ReplayId, TryId};
 use redrive_core::jobs::LeasedJob;
 use redrive_core::replays::ReplayState;
 use redrive_core::time::Timestamp;
+use redrive_core::workers::TakesReplays;
 
 use super::lease::Asked;
 use crate::access::Caller;
@@ -134,7 +135,12 @@ impl Wanted {
             return Ok(found);
         }
         let pipelines = runs::pipelines(app, &self.runs, &self.pipelines)?;
-        let mut outlook = worker.look(&pipelines, if self.queues_only { 0 } else { REPLAYS_MAX }).await?;
+        let replays = match self.op_id() {
+            _ if self.queues_only => (TakesReplays::None, 0),
+            Some(replay) => (TakesReplays::One { replay }, REPLAYS_MAX),
+            None => (TakesReplays::All, REPLAYS_MAX),
+        };
+        let mut outlook = worker.look(&pipelines, replays).await?;
         found.standing = self.op.is_none().then_some((outlook.open, outlook.paused));
         outlook.replays.retain(|replay| self.op_id().is_none_or(|id| id == replay.id));
         if !self.own_process && worker.is_alone(&outlook).await? {

@@ -63,7 +63,7 @@ pub async fn read(
             app.redrive().list_dead(params).await?
         }
     };
-    page.items.iter_mut().for_each(|letter| caller.strip(letter.failures.iter_mut().flatten()));
+    page.items.iter_mut().for_each(|letter| caller.strip_letter(letter));
     Ok(Listed::of(page))
 }
 

@@ -18,6 +18,6 @@ pub async fn run(
     let id = app.redrive().find_job(&named).await?;
     let mut letter = app.redrive().dead_letter(id).await?;
     caller.check(&letter.pipeline)?;
-    caller.strip(letter.failures.iter_mut().flatten());
+    caller.strip_letter(&mut letter);
     Ok(Json(letter))
 }

@@ -20,6 +20,7 @@ pub fn keep_theirs(status: &mut Status, caller: &Caller) {
         return;
     }
     status.pipelines.retain(|name, _| caller.covers(name));
+    status.done_elsewhere.retain(|name, _| caller.covers(name));
     status.replays.retain(|replay| caller.covers_each(&replay.pipelines));
     status.breakers.retain(|view| caller.covers(&view.pipeline));
     status.retrying.retain(|view| caller.covers(&view.pipeline));
@@ -30,5 +31,6 @@ pub fn keep_theirs(status: &mut Status, caller: &Caller) {
     status.workers.retain(|worker| !worker.worker.runs.is_empty());
     status.alerts.retain(|view| view.alert.pipeline.as_ref().is_some_and(|name| caller.covers(name)));
     status.failing_sinks.clear();
+    status.payload_reads = None;
     status.pauses.retain(|name, _| caller.covers(name));
 }
