@@ -26,7 +26,7 @@ pub struct Access {
     pub authorities: Authorities,
     /// The proxy through which it is reached, if one was named for that: those of the environment are for other things.
     pub proxy: Option<String>,
-    /// Whether only a server of this user or of root is asked, because the token is what was found in its token file.
+    /// Asks only a server of this user or of root: the token is what was found in its token file.
     pub own_server_only: bool,
 }
 

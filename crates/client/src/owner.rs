@@ -16,10 +16,10 @@ use tower_service::Service;
 /// The connections of this machine, where the system lists them.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
-/// How often the tables are read at most: they are not of one moment, and a line may be missed.
+/// Reads of the tables at most: they are not of one moment, and a line may be missed.
 const READS_MAX: usize = 3;
 
-/// How a table writes that a socket listens.
+/// State of a socket that listens.
 const LISTENS: &str = "0A";
 
 /// Why a connection is not used.
@@ -59,7 +59,7 @@ impl<S> Layer<S> for OwnServer {
     }
 }
 
-/// What makes connections, and looks at each.
+/// Makes connections, and looks at each.
 #[derive(Clone)]
 pub struct Guarded<S>(S);
 

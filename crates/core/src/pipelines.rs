@@ -67,7 +67,7 @@ pub fn paused(known: Option<&Pause>, by: &Actor, wish: PauseWish, now: Timestamp
     Pause { by: by.clone(), why, since, until: wish.until }
 }
 
-/// What a pipeline has that keeps it from being forgotten.
+/// Contents of a pipeline that keep it from being forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
     /// Jobs that wait.
@@ -80,7 +80,7 @@ pub struct Contents {
     pub results: i64,
     /// Targets on hold.
     pub held: i64,
-    /// Whether it is paused.
+    /// Set if it is paused.
     pub paused: bool,
 }
 

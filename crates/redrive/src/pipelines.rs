@@ -52,7 +52,7 @@ pub enum PipelineError {
     WorkedOn {
         /// The pipeline.
         name: PipelineName,
-        /// How many they are.
+        /// Their number.
         workers: usize,
     },
     /// There is something of it yet.
@@ -60,7 +60,7 @@ pub enum PipelineError {
     NotEmpty {
         /// The pipeline.
         name: PipelineName,
-        /// What it has.
+        /// Its contents.
         contents: Contents,
     },
     /// It is to be paused until a time that is over.

@@ -95,7 +95,7 @@ impl Caller {
         names.into_iter().all(|name| self.covers(name))
     }
 
-    /// Whether one of these pipelines is, or all are.
+    /// Returns true if one of these pipelines is, or all are.
     pub fn covers_any<'a>(&self, names: impl IntoIterator<Item = &'a PipelineName>) -> bool {
         self.covers_all() || names.into_iter().any(|name| self.covers(name))
     }
@@ -280,7 +280,7 @@ pub async fn identify_visitor(app: &App, secret: Option<&str>) -> Result<Option<
     Ok(token.map(|token| Caller { token: Some(token), via }))
 }
 
-/// Whether a session was opened by the token file.
+/// Returns true if a session was opened by the token file.
 pub async fn is_local_session(app: &App, secret: &str) -> Result<bool, ApiError> {
     let Some(local) = app.local() else { return Ok(false) };
     Ok(app.redrive().session_token(secret).await? == Some(local.token()))

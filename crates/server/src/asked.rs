@@ -32,7 +32,7 @@ const FORM_BYTES_MAX: usize = 1024 * 1024;
 /// A longer body is parsed on another thread, so that nobody waits for that.
 const READ_AT_ONCE_MAX: usize = 64 * 1024;
 
-/// What a JSON value takes of the memory that is set aside for bodies, in bytes, if its text is shorter: a tenth of what it becomes.
+/// Memory that is set aside for a JSON value of a body whose text is shorter, in bytes: a tenth of what it becomes.
 /// An object with one field is two values and takes some 1,100 bytes.
 const BYTES_PER_VALUE: u64 = 60;
 

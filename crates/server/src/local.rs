@@ -23,7 +23,7 @@ impl Local {
         Self { token: TokenHash::of(file.token()), links: Mutex::default() }
     }
 
-    /// What the token is recognised by.
+    /// Returns the hash of the token.
     pub const fn token(&self) -> TokenHash {
         self.token
     }

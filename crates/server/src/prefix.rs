@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use crate::app::{App, Options};
 use crate::error::ApiError;
 
-/// How addresses of this server stand in its pages. Texts have no quotes that are not escaped.
+/// Attributes of pages that begin with an address of this server. Texts have no quotes that are not escaped.
 const ATTRIBUTES: [&str; 5] = [" href=\"/", " action=\"/", " formaction=\"/", " src=\"/", " data-href=\"/"];
 
 /// The path below which the server is reached by the name that a request has for it; nothing if it is reached at its root.

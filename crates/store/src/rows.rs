@@ -136,12 +136,12 @@ pub(crate) const LEDGER_COLUMNS: &str =
     "id, name, accepted, queued, leased, done, dead, discarded, retrying, recovered, replaying,
     forgotten_done, forgotten_recovered, forgotten_discarded, results, result_bytes, results_dropped";
 
-/// How much was counted of a pipeline `p`: what is accepted or counted adds to it, and nothing takes from it.
+/// Counts all that was ever accepted or counted of a pipeline `p`: nothing takes from it.
 pub(crate) const COUNTED: &str = "p.accepted
     + (SELECT CAST(coalesce(sum(count), 0) AS bigint) FROM event_total WHERE pipeline = p.id)
     + (SELECT CAST(coalesce(sum(count), 0) AS bigint) FROM minutely WHERE pipeline = p.id)";
 
-/// Whether a pipeline `p` is in lists: it was not forgotten, or something came since.
+/// Returns the condition under which a pipeline `p` is in lists: it was not forgotten, or something came since.
 pub(crate) fn is_listed() -> String {
     format!("(p.forgotten_after IS NULL OR p.paused IS NOT NULL OR p.forgotten_after <> {COUNTED})")
 }

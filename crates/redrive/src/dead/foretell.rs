@@ -83,14 +83,18 @@ impl Redrive {
         &self,
         batch: Vec<WrittenLetter>,
         (foreign, limits): (Option<Reading>, InputLimits),
-        may: impl Fn(&PipelineName) -> bool,
+        (may, sees_all): (impl Fn(&PipelineName) -> bool, bool),
         mut note: impl FnMut(ImportNote),
     ) -> Result<Foretold, Error> {
         let now = self.now();
         let (reader, mut foretelling) = (Reader { foreign, limits, now }, Foretelling::new(Some(self), now).await?);
         foretelling.one_by_one = true;
         let read = |(line, written)| (line, understood(&reader, written).and_then(|it| from_network(it, &may)));
-        foretelling.add(batch.into_iter().map(read).collect(), &mut note).await?;
+        let mut letters: Vec<_> = batch.into_iter().map(read).collect();
+        if !sees_all {
+            self.part_from_foreign(&mut letters).await?;
+        }
+        foretelling.add(letters, &mut note).await?;
         Ok(foretelling.finish())
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use redrive_core::actors::Actor;
 use redrive_core::dead::DeadLetter;
-use redrive_core::dead::foreign::{ForeignLetter, Reading};
+use redrive_core::dead::foreign::{ForeignLetter, Reading, id_within};
 use redrive_core::dead::import::{Arrival, Unfit, Way, check, received};
 use redrive_core::ids::{JobId, PipelineName};
 use redrive_core::jobs::{InputLimits, Origin};
@@ -196,9 +196,22 @@ impl Redrive {
         if !sees_all {
             let brought = letters.iter_mut().filter_map(|(_, letter)| letter.as_mut().ok());
             self.withhold_payloads(brought.map(|brought| &mut brought.letter), &may).await?;
+            self.part_from_foreign(&mut letters).await?;
         }
         self.import_batch(letters, by, &mut imported, &mut note).await?;
         Ok(imported)
+    }
+
+    /// Gives letters whose ids are those of other pipelines' jobs ids of their own: who sees some pipelines only neither learns that they
+    /// are taken, nor loses the letters.
+    pub(super) async fn part_from_foreign(&self, letters: &mut [ReadLetter]) -> Result<(), Error> {
+        for ForeignLetter { letter, .. } in letters.iter_mut().filter_map(|(_, read)| read.as_mut().ok()) {
+            let known = self.store.get_job(letter.id).await?;
+            if known.is_some_and(|known| known.job.pipeline != letter.pipeline) {
+                letter.id = id_within(&letter.pipeline, letter.id);
+            }
+        }
+        Ok(())
     }
 
     /// Takes payloads out of letters that no pipeline refers to which their sender may see: whoever knows the hash of a payload must not

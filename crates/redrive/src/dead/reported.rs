@@ -36,7 +36,7 @@ pub struct Reporting<'a, M> {
     pub by: &'a Actor,
     /// For which pipelines they may.
     pub may: M,
-    /// Whether that is some pipelines only.
+    /// Set if that is some pipelines only.
     pub is_limited: bool,
 }
 

@@ -36,7 +36,7 @@ use crate::routes::letters::list;
 /// Inputs that stand for a task are cut to so many characters.
 const TASK: usize = 32;
 
-/// What the address of the page may say besides the filter.
+/// Parameters of the page besides the filter.
 const BESIDES: [&str; 4] = ["sort", "cursor", "said", "about"];
 
 /// How long letters are looked through for a text, and for several things that no index finds together.

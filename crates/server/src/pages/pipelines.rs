@@ -186,7 +186,7 @@ fn head(
     }
 }
 
-/// Whether a pipeline has nothing, is defined nowhere and nobody works on it.
+/// Returns true if a pipeline has nothing, is defined nowhere and nobody works on it.
 fn is_empty(view: &PipelineView, held: &[BreakerView]) -> bool {
     let contents = Contents::new(&view.ledger, &Ledger::default(), held.len() as i64, view.paused.is_some());
     contents.is_empty() && !view.configured && view.workers == 0

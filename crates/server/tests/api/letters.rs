@@ -226,9 +226,10 @@ async fn letters_are_given_up_with_a_record_and_never_all_by_mistake() {
 async fn id_of_a_foreign_letter_is_answered_as_one_that_nobody_has() {
     let server = Running::start().await;
     let foreign = server.report("bank", json!({ "n": 1 }), "gone").await;
+    let another = server.report("bank", json!({ "n": 2 }), "gone").await;
     let own = server.report("shop", json!({ "n": 1 }), "gone").await;
-    server.token("ada", Role::Admin, &[]).await;
-    let limited = server.token("eve", Role::Worker, &["shop"]).await;
+    let admin = server.token("ada", Role::Admin, &[]).await;
+    let limited = server.token("eve", Role::Admin, &["shop"]).await;
     let send = async |id: &str, n: u32| {
         let letter = json!({ "pipeline": "shop", "input": { "n": n }, "message": "gone", "id": id });
         let told = server.ask_as(Some(&limited), "POST /letters", &[], Some(letter)).await.ok();
@@ -242,4 +243,16 @@ async fn id_of_a_foreign_letter_is_answered_as_one_that_nobody_has() {
         assert_eq!(send(id, n).await, (result("known"), given), "sent again");
     }
     assert_eq!(send(&own, 1).await, (result("known"), own.clone()), "one of their own pipeline");
+    let whole = server.ask_as(Some(&admin), "GET /letters?failures=true&pipeline=shop", &[], None).await.ok();
+    let import = async |id: &str, is_tried: bool| {
+        let mut letter = whole["items"][0].clone();
+        (letter["id"], letter["key"]) = (json!(id), json!(id));
+        let body = json!({ "letters": [{ "line": 1, "value": letter }], "dry_run": is_tried });
+        let told = server.ask_as(Some(&limited), "POST /letters/import", &[], Some(body)).await.ok();
+        (told["new"].clone(), told["known"].clone())
+    };
+    for is_tried in [true, false] {
+        assert_eq!(import(&another, is_tried).await, (json!(1), json!(0)), "imported, tried: {is_tried}");
+    }
+    assert_eq!(import(&another, false).await, (json!(0), json!(1)), "imported again");
 }

@@ -155,7 +155,7 @@ async fn what_a_killed_server_did_is_not_done_again_under_its_key() {
     server.audit().await;
 }
 
-/// What people do about something, each as it is asked for after those before it.
+/// Requests by which people do something, each possible after those before it.
 async fn deeds(server: &Running) -> Vec<(String, Value)> {
     let (first, second) = (server.report("shop", json!({ "n": 1 }), "no").await, json!({ "n": 2 }));
     let second = server.report("shop", second, "no").await;

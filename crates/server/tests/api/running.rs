@@ -105,7 +105,7 @@ impl Running {
         Self::configured("", options).await
     }
 
-    /// The same with a configuration.
+    /// Starts a server with a configuration and options.
     pub async fn configured(config: &str, options: Options) -> Self {
         Self::over_with(std::sync::Arc::new(TempDir::new().expect("a folder")), config, options).await
     }

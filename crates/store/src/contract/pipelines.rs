@@ -34,7 +34,7 @@ pub trait PipelineStore {
 pub struct ForgetPipeline {
     /// The pipeline.
     pub pipeline: PipelineName,
-    /// Who wants it.
+    /// The person or program that wants it.
     pub by: Actor,
     /// The time.
     pub now: Timestamp,

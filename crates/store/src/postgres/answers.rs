@@ -5,7 +5,7 @@ use redrive_core::time::Timestamp;
 
 use super::batch::Batch;
 use super::fault::Fault;
-use super::sql::{Bytes, Row, args};
+use super::sql::{Bytes, Conn, Row, args};
 use super::{PostgresStore, rows, run};
 use crate::answers::held;
 use crate::contract::{AnswerStore, BeginRequest, BegunRequest, HoldRequest, KeepAnswer, KeptAnswer, REQUEST_HELD};
@@ -26,7 +26,12 @@ impl AnswerStore for PostgresStore {
     }
 
     async fn shorten_answers(&self, bytes_max: u64, limit: u32) -> Result<bool> {
-        self.write_beside((bytes_max, limit), run!(shorten)).await
+        // Mostly there is nothing to do, and nobody waits for that.
+        let bytes_max = i64::try_from(bytes_max).unwrap_or(i64::MAX);
+        match self.read(bytes_max, run!(is_any_too_long)).await? {
+            true => self.write_beside((bytes_max, limit), run!(shorten)).await,
+            false => Ok(false),
+        }
     }
 
     async fn forget_answers(&self, before: Timestamp, limit: u32) -> Result<bool> {
@@ -68,15 +73,19 @@ async fn keep(batch: &mut Batch, KeepAnswer { who, key, answer, now }: &KeepAnsw
     Ok(())
 }
 
-async fn shorten(batch: &mut Batch, (bytes_max, limit): &(u64, u32)) -> Result<bool, Fault> {
+async fn is_any_too_long(conn: &Conn, bytes_max: &i64) -> Result<bool, Fault> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM answer WHERE status > 0 GROUP BY who HAVING sum(octet_length(body)) > $1)";
+    conn.query_one(sql, args![bytes_max], |row| row.get(0)).await
+}
+
+async fn shorten(batch: &mut Batch, (bytes_max, limit): &(i64, u32)) -> Result<bool, Fault> {
     let sql = "UPDATE answer SET body = '' WHERE (who, key) IN
                (SELECT who, key FROM
                   (SELECT who, key, octet_length(body) AS bytes,
                           sum(octet_length(body)) OVER (PARTITION BY who ORDER BY kept_at DESC, key DESC) AS total
                    FROM answer WHERE status > 0) AS kept
                 WHERE total > $1 AND bytes > 0 LIMIT $2)";
-    let most = i64::try_from(*bytes_max).unwrap_or(i64::MAX);
-    Ok(batch.conn().execute(sql, args![most, i64::from(*limit)]).await? >= u64::from(*limit))
+    Ok(batch.conn().execute(sql, args![bytes_max, i64::from(*limit)]).await? >= u64::from(*limit))
 }
 
 async fn forget(batch: &mut Batch, (before, limit): &(Timestamp, u32)) -> Result<bool, Fault> {

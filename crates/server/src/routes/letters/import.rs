@@ -87,7 +87,7 @@ pub async fn run(State(app): State<App>, caller: Caller, Body(asked): Body<Asked
     let (may, limits) = (|name: &PipelineName| caller.covers(name), app.setting().input_limits());
     let note = |note| answer.notes.push(note);
     answer.foretold = match asked.dry_run {
-        true => app.redrive().foretell_brought(letters, (reading, limits), may, note).await?,
+        true => app.redrive().foretell_brought(letters, (reading, limits), (may, caller.covers_all()), note).await?,
         false => {
             let may = (&by, may, caller.covers_all());
             let imported = app.redrive().import_brought(letters, (reading, limits), may, note).await?;
