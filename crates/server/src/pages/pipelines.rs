@@ -52,7 +52,7 @@ pub async fn list(State(app): State<App>, visitor: Visitor) -> Result<Response, 
     let body = html! {
         div.head { h1 { "Pipelines" } }
         (part(&visitor, ("pl", "Pipelines"), stand).await)
-        (command("redrive pipeline list"))
+        (command(&visitor, "redrive pipeline list"))
     };
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: "Pipelines", pipeline: None, body }).await
 }
@@ -172,7 +172,7 @@ fn head(
                 @else { (link(visitor, Role::Operator, &format!("{path}/pause"), "Pause…", "", None)) }
                 a.button href={ "/causes?pipeline=" (view.name) } { "Causes" }
                 a.button href={ "/letters?pipeline=" (view.name) } { "Letters" }
-                (commands(&commands_of(view)))
+                (commands(visitor, &commands_of(view)))
             }
         }
     }

@@ -13,6 +13,8 @@ use crate::args::{BreakerArgs, HoldArgs};
 use crate::exit::{Exit, usage};
 use crate::output::foreign::cut;
 use crate::output::print::{out, say};
+use crate::output::retrying::close;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Result<Exit> {
@@ -30,7 +32,7 @@ pub async fn run(setting: &Setting, args: BreakerArgs, turn: BreakerTurn) -> Res
     }
     let pauses = redrive.pauses().await?;
     for name in turned.iter().filter(|name| pauses.contains_key(*name)) {
-        out!("but pipeline {name} is paused: `redrive pipeline resume {name}` lets it go on")?;
+        out!("but pipeline {name} is paused: `{REDRIVE} pipeline resume {name}` lets it go on")?;
     }
     Ok(Exit::Ok)
 }
@@ -44,9 +46,9 @@ pub async fn hold(setting: &Setting, args: HoldArgs) -> Result<Exit> {
     let pipelines = redrive.turn_breakers(&target, args.pipeline.as_ref(), &turn, &actor()).await?;
     let (shown, pipelines) = (cut(&target, 60), listed(&pipelines));
     let until = until.map_or_else(|| "until it is closed".to_owned(), |until| format!("until {until}"));
-    out!("{shown} is held in {pipelines} {until}; `redrive breaker close {shown}` lets it go on")?;
+    out!("{shown} is held in {pipelines} {until}; `{}` lets it go on", close(&target, args.pipeline.as_ref()))?;
     if !is_queued(&redrive, &target).await {
-        say!("note: no task of {shown} is queued now; `redrive job list` shows the targets of those that are");
+        say!("note: no task of {shown} is queued now; `{REDRIVE} job list` shows the targets of those that are");
     }
     Ok(Exit::Ok)
 }

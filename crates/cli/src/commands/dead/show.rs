@@ -21,6 +21,7 @@ use crate::output::print::out;
 use crate::output::problem::within;
 use crate::output::report::figures::count;
 use crate::output::table;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
@@ -107,7 +108,7 @@ fn payload(letter: &DeadLetter) -> String {
         None => "of unknown size".to_owned(),
     };
     let address = letter.payload_address.as_ref().map(|address| format!("\n{address}")).unwrap_or_default();
-    format!("{hash}{address}\n{size}; see it: redrive payload show {}", name(letter))
+    format!("{hash}{address}\n{size}; see it: {REDRIVE} payload show {}", name(letter))
 }
 
 fn grouped(bytes: u64) -> String {
