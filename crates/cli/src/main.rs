@@ -27,6 +27,7 @@ fn main() -> std::process::ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::refuse(&error),
     };
+    output::typed::remember(&cli.global);
     if let Err(error) = output::log::start(&cli.global) {
         return exit::report(&error);
     }

@@ -73,6 +73,8 @@ pub struct Options {
     pub tls: Option<TlsFiles>,
     /// The token file by which people and programs of this machine are let in while the store has no token; without one, nobody is.
     pub token_file: Option<TokenFile>,
+    /// The arguments by which commands on this machine find what it serves, each after a space.
+    pub place: String,
     /// How long it waits for whom.
     pub patience: Patience,
     /// Requests of one token that are under way at once, those that wait for jobs included.
@@ -130,6 +132,7 @@ impl Options {
             proxies: None,
             tls: None,
             token_file: None,
+            place: String::new(),
             patience: Patience::default(),
             in_flight_max: IN_FLIGHT_MAX,
             pipelines_max: PIPELINES_MAX,

@@ -13,16 +13,20 @@ use crate::error::ApiError;
 /// Attributes of pages that begin with an address of this server. Texts have no quotes that are not escaped.
 const ATTRIBUTES: [&str; 5] = [" href=\"/", " action=\"/", " formaction=\"/", " src=\"/", " data-href=\"/"];
 
-/// The path below which the server is reached by the name that a request has for it; nothing if it is reached at its root.
-pub fn of<'a>(options: &'a Options, headers: &HeaderMap) -> &'a str {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+/// Returns the host that a request was sent to.
+pub fn host_of(headers: &HeaderMap) -> &str {
+    headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
+}
+
+/// Returns the path below which the server is reached by a host; nothing if it is reached at its root.
+pub fn of<'a>(options: &'a Options, host: &str) -> &'a str {
     let found = options.prefixes.iter().find(|(public, _)| public.eq_ignore_ascii_case(host));
     found.map_or("", |(_, prefix)| prefix)
 }
 
 /// Puts the path before what is answered.
 pub async fn add(State(app): State<App>, request: Request, next: Next) -> Response {
-    let prefix = of(app.options(), request.headers()).to_owned();
+    let prefix = of(app.options(), host_of(request.headers())).to_owned();
     let mut response = next.run(request).await;
     if prefix.is_empty() {
         return response;

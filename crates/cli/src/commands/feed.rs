@@ -16,6 +16,7 @@ use crate::args::TaskArgs;
 use crate::exit::Exit;
 use crate::output::foreign::cut;
 use crate::output::print::{out, say};
+use crate::output::typed::REDRIVE;
 use crate::output::{json as print_json, table};
 use crate::setting::Setting;
 
@@ -129,7 +130,7 @@ pub fn unfinished(fed: &Fed) -> Option<String> {
 /// What is said of letters of before that are too many to be replayed at once.
 pub fn untaken(fed: &Fed, pipeline: &PipelineName) -> Option<String> {
     let (noted, dead) = (fed.dead.len() as u64, fed.known_dead);
-    let all = format!("redrive replay start --pipeline {pipeline}");
+    let all = format!("{REDRIVE} replay start --pipeline {pipeline}");
     (noted > 0 && noted < dead).then(|| format!("only {noted} of the {dead} that died before are taken at once: {all}"))
 }
 

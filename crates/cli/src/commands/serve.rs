@@ -17,6 +17,7 @@ use super::{signals, work};
 use crate::args::ServeArgs;
 use crate::exit::{Exit, usage};
 use crate::output::print::say;
+use crate::output::typed::place;
 
 pub async fn run(setting: &Setting, args: ServeArgs) -> Result<Exit> {
     run_telling(setting, args, |_, _| Ok(())).await
@@ -111,6 +112,7 @@ fn options(args: &ServeArgs) -> Result<Options> {
         public_hosts: public_hosts.ok_or_else(missing)?,
         proxies: proxies.map_err(|error| usage(format!("--proxy: {error}")))?,
         tls: files.map(|(certificate, key)| TlsFiles { certificate, key }),
+        place: place().to_owned(),
         pipelines_max: args.max_pipelines,
         ..Options::listening(args.listen)
     })

@@ -26,6 +26,7 @@ use crate::output::print::out;
 use crate::output::retrying;
 use crate::output::table;
 use crate::output::times::{ago, from_now};
+use crate::output::typed::REDRIVE;
 use crate::output::words;
 use crate::setting::Setting;
 
@@ -49,7 +50,7 @@ pub async fn run(setting: &Setting, args: &StatusArgs) -> Result<Exit> {
 async fn print(redrive: &Desk, status: &Status) -> Result<()> {
     let now = redrive.now();
     match status.pipelines.is_empty() {
-        true => out!("no tasks yet: `redrive run` or `redrive push` brings some")?,
+        true => out!("no tasks yet: `{REDRIVE} run` or `{REDRIVE} push` brings some")?,
         false => show_ledgers(status)?,
     }
     show_results(&status.pipelines)?;
@@ -67,7 +68,7 @@ async fn print(redrive: &Desk, status: &Status) -> Result<()> {
         if let Some(why) = &pause.why {
             out!("    {}", cut(why, table::line_width().saturating_sub(4)))?;
         }
-        out!("    go on with: redrive pipeline resume {name}")?;
+        out!("    go on with: {REDRIVE} pipeline resume {name}")?;
     }
     show_holds(&status.workers, now)?;
     alert::lines::show(status.alerts.iter().map(|view| &view.alert), &status.failing_sinks)?;
@@ -104,7 +105,7 @@ fn done(own: i64, elsewhere: Option<&i64>) -> String {
 fn show_results(ledgers: &BTreeMap<PipelineName, Ledger>) -> Result<()> {
     let kept: i64 = ledgers.values().map(|ledger| ledger.results.kept).sum();
     if kept > 0 {
-        out!("results kept: {kept}, see redrive result export")?;
+        out!("results kept: {kept}, see {REDRIVE} result export")?;
     }
     let dropped = ledgers.iter().filter(|(_, ledger)| ledger.results.dropped > 0);
     for (name, ledger) in dropped.take(DROPPED_SHOWN) {

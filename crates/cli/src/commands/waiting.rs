@@ -17,6 +17,7 @@ use crate::output::paint::{BAD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::table::line_width_of_stderr;
 use crate::output::times::second;
+use crate::output::typed::REDRIVE;
 
 /// A worker that waits no longer than that while nothing moves.
 pub fn at_most(worker: AnyWorker, max_wait: Wait) -> AnyWorker {
@@ -34,7 +35,7 @@ pub fn show(waited: &Waited, now: Timestamp) {
     if let Some(pause) = &waited.paused {
         let name = &waited.pipeline;
         say!("  pipeline {name} is {pause}");
-        say!("      go on with: redrive pipeline resume {name}");
+        say!("      go on with: {REDRIVE} pipeline resume {name}");
     }
     for target in &waited.targets {
         let since = target.breaker.opened_at.unwrap_or(target.breaker.since);
@@ -48,8 +49,8 @@ pub fn show(waited: &Waited, now: Timestamp) {
 pub fn show_given_up(jobs: u64) {
     let tasks = if jobs == 1 { "task" } else { "tasks" };
     say!("{} {jobs} {tasks} whose target stays away", paint(BAD, "given up:"));
-    say!("  see them: redrive dead list --code {TARGET_ON_HOLD}");
-    say!("  run them again: redrive retry --code {TARGET_ON_HOLD}");
+    say!("  see them: {REDRIVE} dead list --code {TARGET_ON_HOLD}");
+    say!("  run them again: {REDRIVE} retry --code {TARGET_ON_HOLD}");
 }
 
 /// Says how many jobs were handed on to which pipelines, and how to work on those that wait there.
@@ -58,7 +59,7 @@ pub async fn show_handed_on(redrive: &Desk, handed_on: BTreeMap<PipelineName, u6
         let waiting = redrive.ledger(&name).await?.open_by_itself();
         let how = match waiting {
             0 => String::new(),
-            waiting => format!("; {waiting} wait there: redrive work --drain --pipeline {name}"),
+            waiting => format!("; {waiting} wait there: {REDRIVE} work --drain --pipeline {name}"),
         };
         say!("{} {jobs} to pipeline {name}{how}", paint(WAITING, "handed on:"));
     }

@@ -17,4 +17,5 @@ pub mod retrying;
 pub mod shown;
 pub mod table;
 pub mod times;
+pub mod typed;
 pub mod words;

@@ -12,6 +12,7 @@ use redrive::{Error as EngineError, ErrorKind};
 use redrive_core::copies::CopyRefused;
 use redrive_core::ids::PipelineName;
 
+use super::typed::in_text;
 use crate::advice;
 use crate::setting::Setting;
 
@@ -28,7 +29,8 @@ pub fn explain(error: &Error) -> (String, bool) {
     } else {
         (None, false)
     };
-    (said.unwrap_or_else(|| format!("{error:#}{}", advice::of(error))), mistaken)
+    let said = said.unwrap_or_else(|| format!("{error:#}{}", advice::of(error)));
+    (in_text(&said).into_owned(), mistaken)
 }
 
 /// An error about something that is not in the store, with the store in which it was looked for.

@@ -10,6 +10,7 @@ use super::foreign::{cut, quoted, width_of};
 use super::paint::{WAITING, paint};
 use super::print::{out, say};
 use super::table::{line_width, line_width_of_stderr};
+use super::typed::REDRIVE;
 
 /// Causes of a pipeline that are told.
 const CAUSES_MAX: usize = 3;
@@ -43,8 +44,8 @@ pub fn tell(view: &RetryingView) {
 /// The same in two lines of at most `width` columns, for what is drawn again and again. A command is never cut.
 pub fn short(view: &RetryingView, width: usize) -> Vec<String> {
     let mut lines: Vec<_> = causes(view, 1, width).iter().take(1).map(|line| format!("{LABEL} {line}")).collect();
-    let list = || format!("redrive breaker list --pipeline {}", view.pipeline);
-    let command = view.targets.first().map_or_else(list, |target| close(target, &view.pipeline));
+    let list = || format!("{REDRIVE} breaker list --pipeline {}", view.pipeline);
+    let command = view.targets.first().map_or_else(list, |target| close(target, Some(&view.pipeline)));
     let indented = |command: String| format!("    {command}");
     let fits = |line: &String| width_of(line) <= width;
     lines.extend([command, list()].map(indented).into_iter().find(fits));
@@ -58,10 +59,10 @@ fn causes(view: &RetryingView, max: usize, width: usize) -> Vec<String> {
 
 /// The commands that close the breakers of targets on hold, and where the others are listed.
 fn commands(view: &RetryingView) -> Vec<String> {
-    let close = |target: &String| format!("ask again now: {}", close(target, &view.pipeline));
+    let close = |target: &String| format!("ask again now: {}", close(target, Some(&view.pipeline)));
     let mut commands: Vec<_> = view.targets.iter().map(close).collect();
     if view.more_targets > 0 {
-        commands.push(format!("and {} more: redrive breaker list --pipeline {}", view.more_targets, view.pipeline));
+        commands.push(format!("and {} more: {REDRIVE} breaker list --pipeline {}", view.more_targets, view.pipeline));
     }
     commands
 }
@@ -75,13 +76,14 @@ fn indented(command: &str, width: usize) -> String {
 }
 
 /// The command that closes the breaker of a target. A target that cannot be typed has to be looked up.
-fn close(target: &str, pipeline: &PipelineName) -> String {
+pub fn close(target: &str, pipeline: Option<&PipelineName>) -> String {
+    let of = pipeline.map(|name| format!(" --pipeline {name}")).unwrap_or_default();
     if target.contains(is_hidden) {
-        return format!("redrive breaker list --pipeline {pipeline}");
+        return format!("{REDRIVE} breaker list{of}");
     }
     match target.starts_with('-') {
-        true => format!("redrive breaker close --pipeline {pipeline} -- {}", quoted(target)),
-        false => format!("redrive breaker close {} --pipeline {pipeline}", quoted(target)),
+        true => format!("{REDRIVE} breaker close{of} -- {}", quoted(target)),
+        false => format!("{REDRIVE} breaker close {}{of}", quoted(target)),
     }
 }
 
@@ -105,7 +107,7 @@ mod tests {
             ("shop\u{202e}", "redrive breaker list --pipeline shop"),
         ];
         for (target, command) in table {
-            assert_eq!(close(target, &"shop".parse().expect("a name")), command);
+            assert_eq!(close(target, "shop".parse().ok().as_ref()), command);
         }
     }
 
@@ -124,8 +126,7 @@ mod tests {
             for line in short(&view(&[long], 0), width) {
                 assert!(width_of(&line) <= width.max(LABEL.len() + 1), "{width}: {line:?}");
                 let command = line.trim();
-                let whole =
-                    [close(long, &"shop".parse().expect("a name")), "redrive breaker list --pipeline shop".into()];
+                let whole = [close(long, "shop".parse().ok().as_ref()), "redrive breaker list --pipeline shop".into()];
                 assert!(command.starts_with(LABEL) || whole.iter().any(|whole| whole == command), "{line:?}");
             }
         }

@@ -45,6 +45,7 @@ mod ports;
 mod postgres;
 #[path = "../../../store/tests/support/server.rs"]
 mod postgres_server;
+mod printed;
 mod proxies;
 mod pty;
 mod read_only;

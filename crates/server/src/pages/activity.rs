@@ -64,7 +64,7 @@ pub async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, 
             @else {
                 (table(&visitor, &page.items, now))
                 (further(&without_cursor(&visitor.here), page.next.as_deref()))
-                (command(&command_of(&query, pipeline.as_ref())))
+                (command(&visitor, &command_of(&query, pipeline.as_ref())))
             }
         })
     };

@@ -90,6 +90,6 @@ async fn list(app: &App, visitor: &Visitor, state: AlertStanding) -> Result<Mark
     Ok(html! {
         div #alert-tabs { (views("Which alerts", tabs)) }
         @if shown.is_empty() { p.empty { (empty(state)) @if !is_judged(app) { " " (UNJUDGED) } } } @else { (rows::table(visitor, &shown, now)) }
-        (command(&format!("redrive alert list --state {state}")))
+        (command(visitor, &format!("redrive alert list --state {state}")))
     })
 }

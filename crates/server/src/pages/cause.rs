@@ -211,7 +211,7 @@ fn actions(visitor: &Visitor, cause: &CauseView, version: u64) -> Markup {
                     }
                 }
             }
-            (commands(&commands_of(visitor, cause)))
+            (commands(visitor, &commands_of(visitor, cause)))
         }
     }
 }

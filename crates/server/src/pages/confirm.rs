@@ -50,7 +50,7 @@ fn asked(visitor: &Visitor, question: &Question<'_>, look: &str) -> Markup {
                 a.button href=(question.back) { "No, go back" }
             }
         }
-        @if !question.command.is_empty() { (command_of_form(&question.command, &question.filled)) }
+        @if !question.command.is_empty() { (command_of_form(visitor, &question.command, &question.filled)) }
     }
 }
 

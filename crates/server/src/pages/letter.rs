@@ -158,7 +158,7 @@ fn actions(visitor: &Visitor, letter: &DeadLetter, ways: &Ways) -> Markup {
             @if lacks.is_empty() { li { (form("Edit and retry…", "#edit", "plainly", None)) } }
             li { (link(visitor, Role::Admin, &discard, "Discard…", "plainly", None)) }
         } }
-        (commands(&commands_of(letter, ways.saved())))
+        (commands(visitor, &commands_of(letter, ways.saved())))
     }
 }
 

@@ -151,7 +151,7 @@ fn question(
                 a.button href={ "/letters/" (letter.id) } { "No, go back" }
             }
         }
-        (command_of_form(&line(letter, changed), &retry::forced(letter, " --why 'the reason'").replacen(" --force", "", 1)))
+        (command_of_form(visitor, &line(letter, changed), &retry::forced(letter, " --why 'the reason'").replacen(" --force", "", 1)))
     }
 }
 

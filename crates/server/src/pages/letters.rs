@@ -164,7 +164,7 @@ fn listed(
         }
         @if !letters.is_empty() {
             @let order = if sort == LetterSort::Newest { String::new() } else { format!(" --sort {sort}") };
-            (command(&format!("redrive dead list{}{order}", filter.flags())))
+            (command(visitor, &format!("redrive dead list{}{order}", filter.flags())))
         }
     }
 }
@@ -295,8 +295,12 @@ pub fn table(
                 }
                 @if !filter.is_empty() {
                     span.end {
-                        (link(visitor, Role::Operator, &format!("/replays/new?{}", filter.to_query()), "Replay all that match…", "small plainly", None)) " "
-                        (link(visitor, Role::Admin, &format!("/letters/discard?{}", filter.to_query()), "Discard all that match…", "small plainly", None))
+                        @if filter.get("pipeline").is_none() && !visitor.caller.covers_all() {
+                            span.fact { "Choose a pipeline to replay all that match." }
+                        } @else {
+                            (link(visitor, Role::Operator, &format!("/replays/new?{}", filter.to_query()), "Replay all that match…", "small plainly", None)) " "
+                            (link(visitor, Role::Admin, &format!("/letters/discard?{}", filter.to_query()), "Discard all that match…", "small plainly", None))
+                        }
                     }
                 }
             }

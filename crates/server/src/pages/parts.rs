@@ -198,42 +198,46 @@ pub fn spark(title: &str, hours: &[i64], tone: Tone) -> Markup {
 }
 
 /// What somebody would type to do the same.
-pub fn command(command: &str) -> Markup {
+pub fn command(visitor: &Visitor, command: &str) -> Markup {
     html! {
-        details.cli data-copies="" { summary { "Copy as CLI" } code { (typed(command, "")) } }
+        details.cli data-copies="" { summary { "Copy as CLI" } code { (typed(&visitor.command(command), "")) } }
     }
 }
 
 /// What somebody would type to do each of the things that can be done here.
-pub fn commands<L: AsRef<str>>(lines: &[(L, String)]) -> Markup {
+pub fn commands<L: AsRef<str>>(visitor: &Visitor, lines: &[(L, String)]) -> Markup {
     html! {
         details.cli data-copies="" {
             summary { "Copy as CLI" }
-            dl.keys { @for (label, line) in lines { dt { (label.as_ref()) } dd { code { (typed(line, "")) } } } }
+            dl.keys { @for (label, line) in lines { dt { (label.as_ref()) } dd { code { (typed(&visitor.command(line), "")) } } } }
         }
     }
 }
 
 /// What somebody would type to do what a form of this page does. Where scripts run, it follows what is filled in: fields say
 /// by `data-flag` how a command says what is in them.
-pub fn command_of_form(command: &str, filled: &str) -> Markup {
-    let (begins, last) = parts_of(command);
+pub fn command_of_form(visitor: &Visitor, command: &str, filled: &str) -> Markup {
+    let command = visitor.command(command);
+    let (begins, last) = parts_of(&command);
     html! {
         details.cli data-copies="" {
             summary { "Copy as CLI" }
-            code data-line=(begins) data-last=[(!last.is_empty()).then(|| format!(" --{last}"))] { (typed(command, filled)) }
+            code data-line=(begins) data-last=[(!last.is_empty()).then(|| format!(" --{last}"))] { (typed(&command, filled)) }
         }
     }
 }
 
 /// What somebody would type to do to all that is ticked what each button of a form does: where scripts run, what is ticked stands in
 /// place of what is meant by `…`.
-pub fn commands_of_ticked<L: AsRef<str>>(lines: &[(L, String)], ticked: &str) -> Markup {
+pub fn commands_of_ticked<L: AsRef<str>>(visitor: &Visitor, lines: &[(L, String)], ticked: &str) -> Markup {
     html! {
         details.cli data-copies="" {
             summary { "Copy as CLI" }
             dl.keys {
-                @for (label, line) in lines { dt { (label.as_ref()) } dd { code data-line=(line) { (line) " " (ticked) } } }
+                @for (label, line) in lines {
+                    @let line = visitor.command(line);
+                    dt { (label.as_ref()) } dd { code data-line=(line) { (line) " " (ticked) } }
+                }
             }
         }
     }

@@ -57,7 +57,7 @@ pub async fn list(State(app): State<App>, visitor: Visitor) -> Result<Response, 
             div.said role="status" { "Pipeline " (text(name)) " is forgotten until something of it comes." }
         }
         (part(&visitor, ("pl", "Pipelines"), stand).await)
-        (command("redrive pipeline list"))
+        (command(&visitor, "redrive pipeline list"))
     };
     shell::show(&app, &visitor, Page { place: Place::Pipelines, title: "Pipelines", pipeline: None, body }).await
 }
@@ -180,7 +180,7 @@ fn head(
                 }
                 a.button href={ "/causes?pipeline=" (view.name) } { "Causes" }
                 a.button href={ "/letters?pipeline=" (view.name) } { "Letters" }
-                (commands(&commands_of(view)))
+                (commands(visitor, &commands_of(view)))
             }
         }
     }

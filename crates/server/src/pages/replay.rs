@@ -115,6 +115,7 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
                 },
                 Some("resume") => div.said role="status" { "It goes on." },
                 Some("rate") => div.said role="status" { "From now on: " (pace(replay)) "." },
+                Some("changed") => div.said role="status" { "It changed meanwhile: nothing was done." },
                 Some("cancel") => div.said role="status" { "Cancelled: what was not begun stays dead as it was." },
                 _ => {}
             }
@@ -136,7 +137,7 @@ fn head(visitor: &Visitor, replay: &ReplayView, now: Timestamp) -> Markup {
                 }
                 a.button href={ "/replays/" (replay.id) "?outcome=failed#letters" } { "See what failed" }
             }
-            (commands(&change::commands_of(replay)))
+            (commands(visitor, &change::commands_of(replay)))
         }
     }
 }
@@ -152,6 +153,7 @@ fn still_holds(said: &str, state: ReplayState) -> bool {
     match said {
         "pause" => state == ReplayState::Paused,
         "resume" => state == ReplayState::Running,
+        "changed" => true,
         "cancel" => matches!(state, ReplayState::Cancelling | ReplayState::Cancelled),
         _ => !state.is_over(),
     }

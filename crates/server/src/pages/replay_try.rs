@@ -333,7 +333,7 @@ pub fn step(visitor: &Visitor, fields: &Fields, step: &Step<'_>) -> Markup {
                 }
                 @if let Some(newest) = newest { (result(visitor, fields, (newest, step.example), *now)) }
                 @let forced = if step.by_force { " --force --why 'only a try'" } else { "" };
-                (command(&format!("redrive replay try{}{forced}", flags(fields, *now))))
+                (command(visitor, &format!("redrive replay try{}{forced}", flags(fields, *now))))
                 @if !draftable.is_empty() { p.fact { "The command tries the rules of redrive.toml, never a draft." } }
             }
         }

@@ -104,7 +104,7 @@ fn listed(
         }
         @else { (table(shown, now, seen)) }
         (further(&without_cursor(&visitor.here), page.next.as_deref()))
-        @if !is_empty { (command("redrive replay list")) }
+        @if !is_empty { (command(visitor, "redrive replay list")) }
     }
 }
 

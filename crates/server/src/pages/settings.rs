@@ -131,7 +131,7 @@ fn list(visitor: &Visitor, tokens: &[Token], now: Timestamp) -> Markup {
                         }
                     }
                 }
-                (command("redrive token list"))
+                (command(visitor, "redrive token list"))
             }
         }
     }

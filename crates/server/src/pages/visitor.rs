@@ -1,11 +1,13 @@
 //! Who looks at pages: by a cookie that signing in gives. Forms carry a token that is made of the cookie's secret, so that no other
 //! site can make one.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -16,12 +18,13 @@ use super::live::{self, PARTS};
 use super::problem::{self, Problem};
 use super::{login, settings};
 use crate::access::{Caller, admit, identify_visitor, is_local_session};
-use crate::app::App;
+use crate::app::{App, Options};
 use crate::asked::form;
 use crate::error::ApiError;
 use crate::held::Held;
+use crate::look::foreign::quoted;
 use crate::once::uncancelled;
-use crate::prefix;
+use crate::prefix::{self, host_of};
 
 /// What the secret is turned into a form's token with.
 const FORMS: &str = "redrive 2026-11 tokens of forms";
@@ -35,6 +38,8 @@ pub struct Visitor {
     pub here: Arc<str>,
     /// Whether they sent a form: what they see then cannot be asked for again.
     pub is_form: bool,
+    /// What commands begin with that they type: `redrive`, and where it finds what this page is of.
+    redrive: Arc<str>,
     /// The parts that a script asks for, where it is one; else all are wanted.
     parts: Option<Arc<str>>,
     secret: Arc<str>,
@@ -49,6 +54,15 @@ impl Visitor {
     /// What a form carries of who has this secret.
     pub fn form_token_of(secret: &str) -> String {
         form_token(secret)
+    }
+
+    /// A command that does from their shell what this page does. One that is known to is left alone.
+    pub fn command(&self, line: &str) -> String {
+        let is_done = line.strip_prefix(&*self.redrive).is_some_and(|rest| rest.starts_with(' '));
+        match line.strip_prefix("redrive ").filter(|_| !is_done) {
+            Some(rest) => format!("{} {rest}", self.redrive),
+            None => line.to_owned(),
+        }
     }
 
     /// Whether a part that may fail by itself is wanted: all are, unless a script asks for some.
@@ -88,6 +102,32 @@ impl<S: Send + Sync> FromRequestParts<S> for Visitor {
     }
 }
 
+/// Whether browsers reach a server over TLS. A proxy beside it speaks that for it, by its public name.
+fn is_secure(options: &Options, host: &str) -> bool {
+    let is_https = options.secure_hosts.iter().any(|secure| secure.eq_ignore_ascii_case(host));
+    options.tls.is_some() || options.proxies.is_some() || is_https
+}
+
+/// What commands begin with that are typed by who calls the server by this name: whoever does that from elsewhere has no store of it.
+fn typed_by(options: &Options, host: &str) -> String {
+    let is_local = |name: &str| {
+        let ip = name.trim_matches(['[', ']']).parse::<IpAddr>();
+        name.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
+    };
+    let is_public = options.public_hosts.iter().any(|public| public.eq_ignore_ascii_case(host));
+    match host.parse::<Authority>() {
+        Ok(name) if is_public || !is_local(name.host()) => {
+            let scheme = if is_secure(options, host) { "https" } else { "http" };
+            let port = name.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+            format!(
+                "redrive --server {}",
+                quoted(&format!("{scheme}://{}{port}{}", name.host(), prefix::of(options, host)))
+            )
+        }
+        _ => format!("redrive{}", options.place),
+    }
+}
+
 fn form_token(secret: &str) -> String {
     blake3::Hash::from(blake3::derive_key(FORMS, secret.as_bytes())).to_hex().to_string()
 }
@@ -110,7 +150,8 @@ pub async fn let_in(State((app, role)): State<(App, Role)>, mut request: Request
     };
     let is_form = request.method() == Method::POST;
     let parts = request.headers().get(PARTS).filter(|_| !is_form).and_then(|parts| parts.to_str().ok()).map(Arc::from);
-    let visitor = Visitor { caller, here, is_form, parts, secret: secret.into() };
+    let redrive = typed_by(app.options(), host_of(request.headers())).into();
+    let visitor = Visitor { caller, here, is_form, redrive, parts, secret: secret.into() };
     let response = match checked(&app, visitor.clone(), (role, &held), request).await {
         // A disconnect does not cancel a form.
         Ok(request) if is_form => match uncancelled(held.clone(), next.run(request)).await {
@@ -176,14 +217,12 @@ impl Jar {
     /// cookies to every port of a host.
     pub fn of(app: &App, headers: &HeaderMap) -> Self {
         let options = app.options();
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        // A proxy beside the server speaks TLS for it: browsers reach it by its public name.
-        let is_https = options.secure_hosts.iter().any(|secure| secure.eq_ignore_ascii_case(host));
-        let is_secure = options.tls.is_some() || options.proxies.is_some() || is_https;
+        let host = host_of(headers);
+        let is_secure = is_secure(options, host);
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|b| b.is_ascii_digit()));
         let port = port.map(|port| format!("-{port}")).unwrap_or_default();
         // Other servers of the same host have other paths.
-        let below = prefix::of(options, headers);
+        let below = prefix::of(options, host);
         let kind = match (is_secure, below) {
             (true, "") => "__Host-",
             (true, _) => "__Secure-",
@@ -227,6 +266,31 @@ mod tests {
         let token = form_token("rds_abc");
         assert_eq!(token, form_token("rds_abc"));
         assert!(token != form_token("rds_abd") && !token.contains("rds_") && token.len() == 64);
+    }
+
+    #[test]
+    fn commands_go_where_their_reader_finds_the_server() {
+        let options = Options {
+            public_hosts: vec!["redrive.example".into(), "localhost:8443".into()],
+            secure_hosts: vec!["redrive.example".into()],
+            prefixes: vec![("below.example".into(), "/redrive".into())],
+            place: " --store sqlite:a.db".into(),
+            ..Options::listening(([0, 0, 0, 0], 7171).into())
+        };
+        for (host, typed) in [
+            ("127.0.0.1:7171", "redrive --store sqlite:a.db"),
+            ("LOCALHOST", "redrive --store sqlite:a.db"),
+            ("[::1]:7171", "redrive --store sqlite:a.db"),
+            ("[::ffff:127.0.0.1]:7171", "redrive --store sqlite:a.db"),
+            ("localhost:8443", "redrive --server http://localhost:8443"),
+            ("redrive.example", "redrive --server https://redrive.example"),
+            ("below.example", "redrive --server http://below.example/redrive"),
+            ("10.1.2.3:7171", "redrive --server http://10.1.2.3:7171"),
+            ("10.1.2.3:7;rm -rf", "redrive --store sqlite:a.db"),
+            ("10.1.2.3:$(x)", "redrive --server http://10.1.2.3"),
+        ] {
+            assert_eq!(typed_by(&options, host), typed, "{host}");
+        }
     }
 
     #[test]

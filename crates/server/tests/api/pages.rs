@@ -1,6 +1,7 @@
 //! The pages of the dashboard: what they show, and what their forms do. Nothing here runs a script.
 
 use redrive_core::tokens::Role;
+use redrive_server::Options;
 use serde_json::json;
 
 use super::browsing::{Browser, Form};
@@ -194,6 +195,53 @@ async fn wrong_addresses_and_filters_are_pages_that_keep_the_filters_and_lead_on
     let unknown = refused("/letters?cause=ffffffff&reason=dns").await;
     assert!(unknown.contains("href=\"/letters?reason=dns\""), "it is dropped without the other: {unknown}");
     assert_eq!(server.get("/causes/zzz").await.refused(), (400, "invalid".to_owned()));
+}
+
+#[tokio::test]
+async fn commands_to_copy_begin_with_where_their_reader_finds_the_server() {
+    let place = " --store sqlite:jobs.db".to_owned();
+    let options = Options { place, ..Options::listening(([127, 0, 0, 1], 0).into()) };
+    let server = Running::with_options(options).await;
+    for message in ["price is gone", "title is gone"] {
+        server.report("shop", json!({ "url": "https://shop.example/p/1", "of": message }), message).await;
+    }
+    let causes = server.get("/causes").await.ok();
+    let [one, other] = [0, 1].map(|n| causes["items"][n]["id"].as_str().expect("a cause").to_owned());
+    let letter = server.get("/letters").await.ok()["items"][0]["id"].as_str().expect("an id").to_owned();
+    let browser = Browser::new(&server);
+    let more = [
+        format!("/causes/{one}"),
+        format!("/causes/{one}/change?verb=mute"),
+        format!("/letters/{letter}"),
+        format!("/letters/{letter}/retry?from=suited"),
+        "/letters/discard?pipeline=shop".to_owned(),
+        "/replays/new?pipeline=shop".to_owned(),
+        "/pipelines/shop".to_owned(),
+        "/pipelines/shop/pause".to_owned(),
+    ];
+    let mut pages = Vec::new();
+    for path in PAGES.map(str::to_owned).into_iter().chain(more) {
+        pages.push((browser.page(&path).await, path));
+    }
+    let ticked = [("verb", "merge"), ("id", &*one), ("id", &*other)];
+    let form = Form::of(&browser.page("/causes").await, "/causes/change");
+    let merge = Form { action: "/causes/ask".to_owned(), ..form };
+    pages.push((browser.post(&merge, &ticked).await.text(), "merge".to_owned()));
+    let mut seen = 0;
+    for (page, path) in pages {
+        for folded in page.split("<details class=\"cli\"").skip(1) {
+            let folded = folded.split("</details>").next().unwrap_or_default();
+            let lines = folded.split("<code").skip(1).filter_map(|code| code.split('>').nth(1)?.split('<').next());
+            for line in lines.flat_map(|line| line.split(" &amp;&amp; ")) {
+                seen += 1;
+                assert!(line.starts_with("redrive --store sqlite:jobs.db "), "{path}: {line}");
+                assert_eq!(line.matches("--store").count(), 1, "{path}: {line}");
+            }
+            let of_script = folded.split("data-line=\"").skip(1);
+            of_script.for_each(|line| assert!(line.starts_with("redrive --store sqlite:jobs.db "), "{path}: {line}"));
+        }
+    }
+    assert!(seen > 20, "{seen}");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use crate::output::paint::{BAD, paint};
 use crate::output::print::{out, say};
 use crate::output::table::{self, folded};
 use crate::output::times::second;
+use crate::output::typed::command;
 
 /// What stands before the second line of something, and all further ones.
 const INDENT: &str = "    ";
@@ -16,7 +17,7 @@ const INDENT: &str = "    ";
 /// An alert that fires: in one line where a program may read it, folded where a person does.
 pub fn firing(alert: &Alert) -> String {
     let (summary, since) = (cut(&alert.finding.summary, COLUMNS_MAX), second(alert.since));
-    let look = &alert.finding.look;
+    let look = command(&alert.finding.look);
     match table::terminal_width() {
         None => format!("{} {summary}; since {since}; look: {look}", paint(BAD, "alert:")),
         Some(width) => {

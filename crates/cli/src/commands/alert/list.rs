@@ -12,6 +12,7 @@ use crate::output::json;
 use crate::output::print::out;
 use crate::output::table::print_folded;
 use crate::output::times::second;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
@@ -24,7 +25,7 @@ pub async fn run(setting: &Setting, args: AlertListArgs) -> Result<Exit> {
     let AlertList { alerts, sinks, unwatched } = list;
     match alerts.is_empty() {
         true if args.state.is_some_and(|state| state != AlertStanding::Firing) => out!("no alert is like that")?,
-        true => out!("nothing fires, as far as it was judged: `redrive alert check` judges now")?,
+        true => out!("nothing fires, as far as it was judged: `{REDRIVE} alert check` judges now")?,
         false => {
             let now = redrive.now();
             let rows: Vec<_> = alerts.iter().map(|view| alert_row(view, now)).collect();

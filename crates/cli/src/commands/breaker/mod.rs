@@ -11,6 +11,8 @@ use crate::exit::Exit;
 use crate::handle::Handle;
 use crate::output::foreign::cut;
 use crate::output::print::{out, say};
+use crate::output::retrying::close;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 pub use list::{list, print};
@@ -39,7 +41,10 @@ pub async fn run(setting: &Setting, command: BreakerCommand) -> Result<Exit> {
     let handle = Handle::from(&desk);
     match command {
         BreakerCommand::List { request, json } => list::run(handle.ask_all(request).await?, json, desk.now())?,
-        BreakerCommand::Hold(request) => held(&handle.ask(request).await?)?,
+        BreakerCommand::Hold(request) => {
+            let pipeline = request.pipeline.clone();
+            held(&handle.ask(request).await?, pipeline.as_ref())?;
+        }
         BreakerCommand::Close(request) => {
             let turned = handle.ask(request).await?;
             let (target, pipelines, waiting) = (cut(&turned.target, 60), listed(&turned.pipelines), turned.waiting);
@@ -56,19 +61,19 @@ pub async fn run(setting: &Setting, command: BreakerCommand) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn held(held: &HeldBreakers) -> std::io::Result<()> {
+fn held(held: &HeldBreakers, pipeline: Option<&PipelineName>) -> std::io::Result<()> {
     let (target, pipelines) = (cut(&held.target, 60), listed(&held.pipelines));
     let until = held.until.map_or_else(|| "until it is closed".to_owned(), |until| format!("until {until}"));
-    out!("{target} is held in {pipelines} {until}; `redrive breaker close {target}` lets it go on")?;
+    out!("{target} is held in {pipelines} {until}; `{}` lets it go on", close(&held.target, pipeline))?;
     if !held.is_queued {
-        say!("note: no task of {target} is queued there now; `redrive job list` shows the targets of those that are");
+        say!("note: no task of {target} is queued there now; `{REDRIVE} job list` shows the targets of those that are");
     }
     Ok(())
 }
 
 fn paused(turned: &TurnedBreakers) -> std::io::Result<()> {
     let say =
-        |name: &PipelineName| out!("but pipeline {name} is paused: `redrive pipeline resume {name}` lets it go on");
+        |name: &PipelineName| out!("but pipeline {name} is paused: `{REDRIVE} pipeline resume {name}` lets it go on");
     turned.paused.iter().try_for_each(say)
 }
 

@@ -17,6 +17,7 @@ use crate::output::report::different::{against, label, nothing, of_failures_only
 use crate::output::report::figures::{count, counted, percent};
 use crate::output::table;
 use crate::output::times::ago;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 /// Differences that are shown.
@@ -82,12 +83,12 @@ fn print(detail: &CauseDetail, different: &Differences, now: Timestamp) -> Resul
         // A try works from saved pages.
         if cause.saved > 0 {
             out!(
-                "  redrive replay try --cause {:<14}{}",
+                "  {REDRIVE} replay try --cause {:<14}{}",
                 cause.id.as_str(),
                 paint(DIM, "would they recover? nothing happens")
             )?;
         }
-        out!("  redrive replay start --cause {:<12}{}", cause.id.as_str(), paint(DIM, "bring them back"))?;
+        out!("  {REDRIVE} replay start --cause {:<12}{}", cause.id.as_str(), paint(DIM, "bring them back"))?;
     }
     Ok(())
 }
@@ -141,7 +142,7 @@ fn print_samples(detail: &CauseDetail) -> Result<()> {
     for letter in &detail.samples {
         let name = letter.number.map_or_else(|| letter.id.to_string(), |number| number.to_string());
         out!("  {name}  {}", cut(&letter.message, room(144).saturating_sub(width_of(&name) + 4)))?;
-        let payload = if letter.payload.is_some() { format!("  redrive payload show {name}") } else { String::new() };
+        let payload = if letter.payload.is_some() { format!("  {REDRIVE} payload show {name}") } else { String::new() };
         let input = serde_json::to_string(&letter.input)?;
         let beside = width_of(&payload) + 4;
         out!("    {}{}", cut(&input, room(120 + beside).saturating_sub(beside)), paint(DIM, payload))?;
@@ -165,7 +166,7 @@ fn print_notes(detail: &CauseDetail) -> Result<()> {
         let head = format!("  {} {percent:.0} %  ", alike.id);
         let room = table::terminal_width().map_or(110, |width| width.saturating_sub(width_of(&head)));
         out!("{head}{}", cut(&alike.title, room))?;
-        out!("    {}", paint(DIM, format!("if they are one: redrive cause merge {} {}", alike.id, detail.cause.id)))?;
+        out!("    {}", paint(DIM, format!("if they are one: {REDRIVE} cause merge {} {}", alike.id, detail.cause.id)))?;
     }
     Ok(())
 }

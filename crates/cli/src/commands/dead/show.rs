@@ -21,6 +21,7 @@ use crate::output::print::out;
 use crate::output::problem::within;
 use crate::output::report::figures::count;
 use crate::output::table;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, args: DeadShowArgs) -> Result<Exit> {
@@ -114,10 +115,10 @@ fn payload(letter: &DeadLetter) -> String {
         };
         let (why, name) = (why.as_str(), name(letter));
         return format!(
-            "{hash}{address}\n{why}: {found}, since {since}; fetch it again: redrive retry {name} --refetch"
+            "{hash}{address}\n{why}: {found}, since {since}; fetch it again: {REDRIVE} retry {name} --refetch"
         );
     }
-    format!("{hash}{address}\n{size}; see it: redrive payload show {}", name(letter))
+    format!("{hash}{address}\n{size}; see it: {REDRIVE} payload show {}", name(letter))
 }
 
 fn grouped(bytes: u64) -> String {

@@ -8,6 +8,7 @@ use crate::args::PayloadGcArgs;
 use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
+use crate::output::typed::REDRIVE;
 
 pub async fn run(kept: &Kept, args: PayloadGcArgs) -> Result<Exit> {
     let report = kept.desk.clear_payloads(kept.vault.as_ref(), (args.grace, args.adopt), &actor()).await?;
@@ -29,7 +30,7 @@ pub async fn run(kept: &Kept, args: PayloadGcArgs) -> Result<Exit> {
     if collected.inherited > 0 {
         out!(
             "this store was copied: the payloads that it inherited are left alone, the original may need them; \
-             `redrive payload gc --adopt` says that there is no other"
+             `{REDRIVE} payload gc --adopt` says that there is no other"
         )?;
     }
     Ok(Exit::Ok)

@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::output::json;
 use crate::output::print::out;
 use crate::output::table;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
@@ -14,7 +15,7 @@ pub async fn run(setting: &Setting, json: bool) -> Result<Exit> {
     if json {
         pipelines.iter().try_for_each(json::line)?;
     } else if pipelines.is_empty() {
-        out!("no pipelines yet: `redrive run` makes one, `redrive init` writes a redrive.toml to define some in")?;
+        out!("no pipelines yet: `{REDRIVE} run` makes one, `redrive init` writes a redrive.toml to define some in")?;
     } else {
         let rows: Vec<_> = pipelines.iter().map(row).collect();
         let headings = ["~=pipeline", "state", ">queued", ">running", ">died", ">workers", "why"];
@@ -48,7 +49,7 @@ pub fn why(view: &PipelineView) -> String {
         PipelineView { paused: Some(pause), .. } => pause.to_string(),
         PipelineView { held: Some(hold), .. } => hold.why.clone(),
         PipelineView { workers: 0, configured: true, .. } if view.ledger.open_by_itself() > 0 => {
-            format!("nobody works on it: redrive work --pipeline {}", view.name)
+            format!("nobody works on it: {REDRIVE} work --pipeline {}", view.name)
         }
         PipelineView { configured: false, .. } => "not in redrive.toml".to_owned(),
         _ => "-".to_owned(),

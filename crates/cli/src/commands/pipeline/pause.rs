@@ -9,6 +9,7 @@ use super::super::filter::actor;
 use crate::args::PauseArgs;
 use crate::exit::{Exit, usage};
 use crate::output::print::out;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 pub async fn pause(setting: &Setting, args: PauseArgs) -> Result<Exit> {
@@ -18,7 +19,7 @@ pub async fn pause(setting: &Setting, args: PauseArgs) -> Result<Exit> {
     let until = args.until.map(|text| units::future(&text, redrive.now())).transpose().map_err(usage)?;
     redrive.pause_pipeline(&name, PauseWish { why: args.why, until }, &actor()).await?;
     let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
-    out!("pipeline {name} is paused for every worker{until}: go on with `redrive pipeline resume {name}`")?;
+    out!("pipeline {name} is paused for every worker{until}: go on with `{REDRIVE} pipeline resume {name}`")?;
     if running > 0 {
         out!("{running} that run come to their end")?;
     }

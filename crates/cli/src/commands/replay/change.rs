@@ -7,11 +7,12 @@ use redrive::replays::ReplayRef;
 use super::super::filter::actor;
 use crate::exit::{Exit, usage};
 use crate::output::print::out;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 pub async fn pause(setting: &Setting, which: ReplayRef) -> Result<Exit> {
     let id = setting.desk().await?.pause_replay(which, &actor()).await?.id;
-    out!("replay {id} is paused: go on with `redrive replay resume {id}`")?;
+    out!("replay {id} is paused: go on with `{REDRIVE} replay resume {id}`")?;
     Ok(Exit::Ok)
 }
 

@@ -17,10 +17,11 @@ use super::letters::Letters;
 use super::show::awaited as awaited_by;
 use crate::args::ReplayWorkArgs;
 use crate::exit::Exit;
-use crate::output::foreign::cut;
+use crate::output::foreign::{cut, quoted};
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::say;
 use crate::output::progress::Counter;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 /// How often the progress is read.
@@ -73,14 +74,14 @@ pub async fn drive(
         letters.look(redrive, &counter).await?;
     }
     counter.finish();
-    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let words: Vec<_> = args.command.iter().map(|word| quoted(&word.to_string_lossy())).collect();
     let command = if words.is_empty() {
         String::new()
     } else {
         format!("{} -- {}", if args.pure { " --pure" } else { "" }, words.join(" "))
     };
     if let Err(error) = worked {
-        say!("{} go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"));
+        say!("{} go on with: {REDRIVE} replay resume {id}{command}", paint(WAITING, "left:"));
         return Err(error.into());
     }
     let replay = redrive.find_replay(which).await?;
@@ -89,7 +90,7 @@ pub async fn drive(
     }
     waiting::show_handed_on(redrive, work_done.read().handed_on).await?;
     if signalled.is_cancelled() && replay.is_open() && replay.state != ReplayState::Paused {
-        say!("{} {}; go on with: redrive replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
+        say!("{} {}; go on with: {REDRIVE} replay resume {id}{command}", paint(WAITING, "left:"), left(&replay));
         return Ok(Exit::Interrupted);
     }
     if replay.state == ReplayState::Running {
@@ -119,9 +120,10 @@ pub async fn watch(setting: &Setting, which: ReplayRef) -> Result<Exit> {
             let awaited = redrive.awaited_by(&replay).await?;
             if !unattended.is_empty() {
                 let what = names(&unattended);
-                counter.say(&format!("nobody works on {what}: `redrive work` or `redrive replay resume {id}` does"));
+                counter
+                    .say(&format!("nobody works on {what}: `{REDRIVE} work` or `{REDRIVE} replay resume {id}` does"));
             } else if !awaited.is_empty() && begun.elapsed() >= TAKEN_UP_AFTER {
-                let rules = format!("`redrive replay resume {id}` goes on with the rules that hold now");
+                let rules = format!("`{REDRIVE} replay resume {id}` goes on with the rules that hold now");
                 counter.say(&format!("it waits for a worker with {}; {rules}", awaited_by(&awaited)));
             }
             said = !unattended.is_empty() || (!awaited.is_empty() && begun.elapsed() >= TAKEN_UP_AFTER);
@@ -187,8 +189,8 @@ async fn summarise(redrive: &Desk, replay: &ReplayView, (command, with_failed): 
         ReplayState::Paused => {
             let why = replay.why.as_deref().unwrap_or("by hand");
             say!("{} {why}; {} letters wait", paint(WAITING, "paused:"), left(replay));
-            say!("go on with: redrive replay resume {}{command}", replay.id);
-            say!("or give up: redrive replay cancel {}", replay.id);
+            say!("go on with: {REDRIVE} replay resume {}{command}", replay.id);
+            say!("or give up: {REDRIVE} replay cancel {}", replay.id);
         }
         ReplayState::Cancelling | ReplayState::Cancelled => {
             say!("cancelled {}", replay.why.as_deref().unwrap_or_default())
@@ -208,7 +210,7 @@ async fn show_failed(redrive: &Desk, id: ReplayId) -> Result<()> {
         say!("  {name}  {}: {}{verdict}", letter.reason, cut(&letter.message, 100));
     }
     if page.next.is_some() {
-        say!("  …  all of them: redrive replay show {id} --letters --state failed");
+        say!("  …  all of them: {REDRIVE} replay show {id} --letters --state failed");
     }
     Ok(())
 }

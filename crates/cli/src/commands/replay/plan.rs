@@ -46,7 +46,7 @@ pub async fn run(setting: &Setting, args: PlanArgs) -> Result<Exit> {
         print(&plan, mode)?;
         out!(
             "{}",
-            paint(DIM, "nothing has happened: `redrive replay try` tries it out, `redrive replay start` does it")
+            paint(DIM, "nothing has happened: `replay try` with the same choice tries it out, `replay start` does it")
         )?;
     }
     Ok(Exit::Ok)

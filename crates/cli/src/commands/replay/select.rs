@@ -1,5 +1,6 @@
 //! From what was typed to which letters, their pipelines, and what to work from.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -15,6 +16,7 @@ use serde_json::Value;
 use super::super::{filter, results};
 use crate::args::{ReplayWorkArgs, SelectArgs};
 use crate::output::progress::Counter;
+use crate::output::typed::in_text;
 use crate::setting::Setting;
 
 /// Which letters are meant, and whether and why those that failed permanently are too.
@@ -95,8 +97,8 @@ async fn with_kept_command(
 }
 
 /// What it means that letters are left out, and the way out.
-pub const fn meaning(exclusion: Exclusion) -> &'static str {
-    match exclusion {
+pub fn meaning(exclusion: Exclusion) -> Cow<'static, str> {
+    in_text(match exclusion {
         Exclusion::BeingReplayed => "another replay has them: `redrive replay list` shows which",
         Exclusion::GateNever => {
             "permanently failed: --force with --why replays all that lack nothing, --set supplies what some lack"
@@ -113,5 +115,5 @@ pub const fn meaning(exclusion: Exclusion) -> &'static str {
         Exclusion::ReplayedEnough => "replayed by themselves as often as they may be",
         Exclusion::BreakerOpen => "their target's breaker is not closed",
         Exclusion::NotRecovered => "the try did not recover them, or they were tried in earnest since",
-    }
+    })
 }

@@ -19,6 +19,7 @@ use crate::output::paint::{DIM, HEADING, paint};
 use crate::output::print::out;
 use crate::output::table;
 use crate::output::times::ago;
+use crate::output::typed::REDRIVE;
 use crate::output::words;
 use crate::setting::Setting;
 
@@ -104,7 +105,7 @@ fn print(replay: &ReplayView, joined: u64, awaited: &Pins, now: Timestamp) -> Re
 
 /// Which workers are awaited, in words: what was said to them on the command line is part of their version.
 pub fn awaited(awaited: &Pins) -> String {
-    format!("version {}: none has it (`redrive status` shows which they have)", versions(awaited))
+    format!("version {}: none has it (`{REDRIVE} status` shows which they have)", versions(awaited))
 }
 
 /// Versions of pipelines, in words.

@@ -19,6 +19,7 @@ use crate::exit::{Exit, usage};
 use crate::output::print::{out, say};
 use crate::output::progress::Counter;
 use crate::output::report::figures::counted;
+use crate::output::typed::REDRIVE;
 use crate::setting::Setting;
 
 /// A replay that was asked for, in whatever words.
@@ -92,7 +93,7 @@ pub async fn start(setting: &Setting, redrive: &Desk, args: Asked) -> Result<Exi
     not_dead.iter().for_each(|not_dead| say!("left out: {not_dead}"));
     let exit_of = |exit: Exit| if exit == Exit::Ok && !all_taken { Exit::Failed } else { exit };
     if args.drive.detach {
-        out!("`redrive work` does it; follow it with: redrive replay watch {id}")?;
+        out!("`{REDRIVE} work` does it; follow it with: {REDRIVE} replay watch {id}")?;
         let replay = redrive.find_replay(ReplayRef::Id(id)).await?;
         return tell_awaited(redrive, &replay).await.map(exit_of);
     }
@@ -125,7 +126,7 @@ pub async fn resume(setting: &Setting, args: ResumeArgs) -> Result<Exit> {
         let known: Vec<_> = known.map(|(pipeline, _)| pipeline).collect();
         let (replay, before) = redrive.resume_replay(&found, &actor(), &known).await?;
         tell_pins(&replay, &before)?;
-        out!("replay {} goes on: `redrive work` does it", replay.id)?;
+        out!("replay {} goes on: `{REDRIVE} work` does it", replay.id)?;
         return tell_awaited(&redrive, &replay).await;
     }
     let counter = Counter::start("replayed");

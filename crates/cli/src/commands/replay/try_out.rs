@@ -122,7 +122,7 @@ pub fn print(tried: &Tried) -> Result<()> {
         let differ = if same == of { String::new() } else { format!("; not {}", harmless(&fields.join(", "))) };
         out!("{} of {of} {pages} the same record{differ}", paint(style, same))?;
     }
-    let kept = "nothing was settled; for 24 hours `redrive replay start --recoverable` replays what would recover";
+    let kept = "nothing was settled; for 24 hours `replay start --recoverable` with the same choice replays what would recover";
     let said = if tried.id.is_some() && tried.recovered > 0 { kept } else { "nothing was settled" };
     out!("{}", paint(DIM, said))?;
     Ok(())

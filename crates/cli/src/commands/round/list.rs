@@ -8,6 +8,7 @@ use crate::args::RoundListArgs;
 use crate::exit::Exit;
 use crate::output::print::{out, say};
 use crate::output::times::ago;
+use crate::output::typed::REDRIVE;
 use crate::output::{json, table};
 use crate::setting::Setting;
 
@@ -21,7 +22,7 @@ pub async fn run(setting: &Setting, args: RoundListArgs) -> Result<Exit> {
             json::line(round)?;
         }
     } else if rounds.is_empty() {
-        out!("no rounds: `redrive run FILE --round NAME` begins one")?;
+        out!("no rounds: `{REDRIVE} run FILE --round NAME` begins one")?;
     } else {
         print(&rounds, redrive.now())?;
     }

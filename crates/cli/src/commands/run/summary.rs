@@ -17,6 +17,7 @@ use crate::output::print::say;
 use crate::output::report::figures;
 use crate::output::retrying;
 use crate::output::table;
+use crate::output::typed::{REDRIVE, in_text};
 
 /// Lines of causes that are told.
 const CAUSES_MAX: usize = 5;
@@ -40,7 +41,7 @@ impl RunEnd {
         self.say_known();
         self.say_retried();
         if self.replaying > 0 {
-            let see = "see `redrive replay list`, `replay resume`";
+            let see = in_text("see `redrive replay list`, `redrive replay resume`");
             say!("{} {} wait in a replay: {see}", paint(WAITING, "replaying:"), self.replaying);
         }
         waiting::show_handed_on(redrive, self.handed_on.clone()).await?;
@@ -76,7 +77,7 @@ impl RunEnd {
             say!("  {untaken}");
         }
         if is_open {
-            say!("  the rest waits: redrive replay show last, redrive replay resume last");
+            say!("  the rest waits: {REDRIVE} replay show last, {REDRIVE} replay resume last");
         }
     }
 
@@ -111,14 +112,17 @@ impl RunEnd {
         let more = self.of.causes.len() - told.iter().map(|told| told.causes).sum::<usize>();
         if more > 0 {
             let causes = if more == 1 { "cause" } else { "causes" };
-            say!("  and {more} more {causes}: redrive cause list --pipeline {}", self.name);
+            say!("  and {more} more {causes}: {REDRIVE} cause list --pipeline {}", self.name);
         }
         if self.of.is_cut {
-            say!("  more than 100,000 died, and not all are counted here: redrive cause list --pipeline {}", self.name);
+            say!(
+                "  more than 100,000 died, and not all are counted here: {REDRIVE} cause list --pipeline {}",
+                self.name
+            );
         }
         if dead > 0 {
             let round = self.round.as_ref().map(|round| format!(" --round {round}")).unwrap_or_default();
-            say!("see them: redrive dead list --pipeline {}{round}", self.name);
+            say!("see them: {REDRIVE} dead list --pipeline {}{round}", self.name);
         }
     }
 
@@ -158,10 +162,10 @@ fn say_cause(told: &Told<'_>, pipeline: &PipelineName) {
     let crashes = if example.crashes > 0 { format!(", crashes {}", example.crashes) } else { String::new() };
     let tried = format!("(attempts {}{crashes})", example.attempts);
     let next = match cause {
-        _ if told.causes > 1 => format!("redrive cause list --pipeline {pipeline}"),
-        Some(cause) => format!("redrive cause show {cause}"),
+        _ if told.causes > 1 => format!("{REDRIVE} cause list --pipeline {pipeline}"),
+        Some(cause) => format!("{REDRIVE} cause show {cause}"),
         None => {
-            format!("redrive dead show {}", example.number.map_or_else(|| example.id.to_string(), |n| n.to_string()))
+            format!("{REDRIVE} dead show {}", example.number.map_or_else(|| example.id.to_string(), |n| n.to_string()))
         }
     };
     let number = example.number.map(|number| format!("{number} ")).unwrap_or_default();

@@ -179,7 +179,7 @@ fn actions(visitor: &Visitor, view: &AlertView, now: Timestamp) -> Markup {
             @if care.owner.as_deref() != Some(me) {
                 (press("Assign me", &[("verb", "assign"), ("alert", key), ("owner", me)], Some("a")))
             }
-            (commands(&lines))
+            (commands(visitor, &lines))
         }
     }
 }

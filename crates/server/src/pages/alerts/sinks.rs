@@ -50,7 +50,7 @@ pub fn section(visitor: &Visitor, sinks: &[SinkState], now: Timestamp) -> Markup
                 }
                 div.actions {
                     (button(visitor, &Button { action: "/alerts/test", label: "Send test", role: Role::Operator, fields: &[], class: "", key: None }))
-                    (commands(&[("Send test", "redrive alert test".to_owned())]))
+                    (commands(visitor, &[("Send test", "redrive alert test".to_owned())]))
                 }
             }
         }

@@ -45,7 +45,7 @@ pub fn why_one_group(visitor: &Visitor, detail: &CauseDetail) -> Markup {
                     }
                 }
             }
-            (command(&format!("redrive cause show {}", quoted(detail.cause.id.as_str()))))
+            (command(visitor, &format!("redrive cause show {}", quoted(detail.cause.id.as_str()))))
         }
     }
 }

@@ -100,8 +100,9 @@ fn merge(visitor: &Visitor, causes: &[CauseView]) -> Markup {
         input type="hidden" name="back" value={ "/causes/" (into.id) };
         @for cause in causes { input type="hidden" name="id" value=(cause.id); }
     };
-    let line =
-        |cause: &CauseView| format!("redrive cause merge {} {}", quoted(cause.id.as_str()), quoted(into.id.as_str()));
+    let line = |cause: &CauseView| {
+        visitor.command(&format!("redrive cause merge {} {}", quoted(cause.id.as_str()), quoted(into.id.as_str())))
+    };
     let command = others.iter().map(line).collect::<Vec<_>>().join(" && ");
     let (title, yes) = (format!("Merge {} causes?", causes.len()), format!("Merge {} causes", causes.len()));
     let question = Question {

@@ -55,7 +55,7 @@ pub fn bar(visitor: &Visitor) -> Markup {
                 (None, Some(admin)) => span.fact { "Discard " (admin) },
                 (None, None) => {}
             }
-            (commands_of_ticked(&[
+            (commands_of_ticked(visitor, &[
                 ("Assign me", format!("redrive cause assign{}", flag("to", visitor.caller.name()))),
                 ("Resolve", "redrive cause resolve".to_owned()),
             ], "CAUSE…"))

@@ -32,7 +32,7 @@ pub async fn show(app: &App, visitor: &Visitor, id: JobId) -> Result<Response, P
         Ok(html! { (replays(&own, now)) (edits(&own)) })
     };
     let body = html! {
-        (head(&detail, now))
+        (head(visitor, &detail, now))
         (part(visitor, ("replays-of", "Replays of it"), led).await)
         (attempts)
         @if let Some(input) = &detail.job.input {
@@ -58,7 +58,7 @@ pub async fn show(app: &App, visitor: &Visitor, id: JobId) -> Result<Response, P
         .await
 }
 
-fn head(JobDetail { job, discard, .. }: &JobDetail, now: Timestamp) -> Markup {
+fn head(visitor: &Visitor, JobDetail { job, discard, .. }: &JobDetail, now: Timestamp) -> Markup {
     let (picture, tone) = match job.state {
         JobState::Done => (Glyph::Check, Tone::Good),
         JobState::Queued | JobState::Leased => (Glyph::Half, Tone::Warn),
@@ -88,7 +88,7 @@ fn head(JobDetail { job, discard, .. }: &JobDetail, now: Timestamp) -> Markup {
             }
             div.actions {
                 a.button href={ "/letters?pipeline=" (job.pipeline) } { "Dead letters of " (job.pipeline) }
-                (commands(&[("Look", format!("redrive job show {called}"))]))
+                (commands(visitor, &[("Look", format!("redrive job show {called}"))]))
             }
         }
     }

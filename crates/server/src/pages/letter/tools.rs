@@ -42,7 +42,7 @@ pub fn section(app: &App, visitor: &Visitor, letter: &DeadLetter) -> Markup {
                     Some(why) => { button.small disabled { "Network log (HAR)" } " (" (why.message()) ")" }
                 }
                 ", all attempts with what they brought. "
-                code { "redrive dead show " (number) " --curl" } ", " code { "--har" } " and " code { "--json" }
+                code { (visitor.command(&format!("redrive dead show {number} --curl"))) } ", " code { "--har" } " and " code { "--json" }
                 " print the same."
             }
         }

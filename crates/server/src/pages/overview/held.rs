@@ -42,7 +42,7 @@ pub fn held(visitor: &Visitor, held: &[BreakerView], waits: &[RetryingView], now
                 tbody role="rowgroup" #held-rows data-rows="" { @for view in held { (held_row(visitor, view, now)) } }
             }
             (retrying(waits))
-            (commands(&held.iter().take(HELD_SPELT).flat_map(breakers::commands_of).collect::<Vec<_>>()))
+            (commands(visitor, &held.iter().take(HELD_SPELT).flat_map(breakers::commands_of).collect::<Vec<_>>()))
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn step(visitor: &Visitor, fields: &Fields, looked: &Looked, (mistake, now):
                     @if let Some(lacks) = &lacks { span.fact { (lacks) } }
                     @if plan.included == 0 { span.fact { "No letter can be sent." } }
                 }
-                (command_of_form(&line(fields, now), if passed.is_some() { " --recoverable" } else { "" }))
+                (command_of_form(visitor, &line(fields, now), if passed.is_some() { " --recoverable" } else { "" }))
             }
         }
     }

@@ -60,7 +60,7 @@ pub fn section(visitor: &Visitor, is_first: bool, filled: &Fields, wrong: Option
                 }
                 p.actions { button { "Make a token" } }
             }
-            (command_of_form("redrive token create", &flags(filled, chosen)))
+            (command_of_form(visitor, "redrive token create", &flags(filled, chosen)))
         }
     }
 }
