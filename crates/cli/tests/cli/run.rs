@@ -68,7 +68,7 @@ fn the_same_command_again_does_nothing_twice() {
 #[test]
 fn results_are_appended_and_a_torn_line_is_mended() {
     let sandbox = sandbox();
-    sandbox.write("out.jsonl", "{\"before\":1}\n{\"torn\":");
+    sandbox.write("out.jsonl", "{\"before\":1}\n{\"id\":\"01a1f5c2-0b97");
     sandbox.redrive("run tasks.jsonl --out out.jsonl --attempts 1 -- sh double.sh").expect(3);
     let lines = json_lines(&sandbox.read("out.jsonl"));
     assert_eq!(lines.len(), 4);

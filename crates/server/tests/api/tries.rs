@@ -195,8 +195,8 @@ async fn a_worker_tries_what_its_token_covers() {
     assert_eq!(refused.refused(), (403, "foreign_pipeline".to_owned()));
     let started = server.ask_as(Some(&worker), "POST /tries", &[], Some(asked)).await.ok();
     let asked = json!({ "pipelines": ["bank"], "op": started["id"] });
-    let leased = server.ask_as(Some(&foreign), "POST /leases", &[], Some(asked)).await.ok();
-    assert_eq!(leased["leases"], json!([]), "only letters of pipelines that are named");
+    let refused = server.ask_as(Some(&foreign), "POST /leases", &[], Some(asked)).await;
+    assert_eq!(refused.refused(), (404, "not_found".to_owned()), "a foreign try is as unknown as none");
     let asked = json!({ "pipelines": ["shop"], "op": started["id"] });
     let leased = server.ask_as(Some(&worker), "POST /leases", &[], Some(asked)).await.ok();
     let job = json!({ "lease": leased["leases"][0]["lease"], "verdict": "done" });
