@@ -103,13 +103,18 @@ pub async fn turn(State(app): State<App>, visitor: Visitor, fields: Fields) -> R
             view.target == target && view.pipeline.as_str() == pipeline && view.breaker.state != BreakerState::Closed
         });
         let state = State(app.clone());
-        let _turned = match fields.one("verb") {
-            Some("probe") => turn::probe(state, caller, said).await?,
-            Some("close") => turn::close(state, caller, said).await?,
-            Some("hold") => turn::hold(state, caller, said).await?,
+        let turned = match fields.one("verb") {
+            Some("probe") => turn::probe(state, caller, said).await,
+            Some("close") => turn::close(state, caller, said).await,
+            Some("hold") => turn::hold(state, caller, said).await,
             _ => return Err(ApiError::invalid("verb", "expected probe, close or hold").into()),
         };
         let (back, verb) = (own_path(fields.one("back").unwrap_or("/")), fields.one("verb").unwrap_or_default());
+        match turned {
+            // It closed meanwhile.
+            Err(error) if error.code() == "breaker_closed" => return Ok(Done::At(back.to_owned())),
+            turned => drop(turned?),
+        }
         let was = if was_shut { "open" } else { "closed" };
         Ok(Done::At(with_said(back, &[("said", verb), ("about", target), ("of", pipeline), ("was", was)])))
     })
