@@ -19,6 +19,11 @@ use std::time::Duration;
 
 use clap::Parser;
 
+/// Returns memory to the system once a burst is over.
+#[cfg(all(target_os = "linux", feature = "jemalloc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// How long the process waits for threads that are still busy when its work is over.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 

@@ -192,7 +192,11 @@ impl Pipeline {
     pub fn run_elsewhere(mut self, version: Option<DefinitionVersion>, from_saved: bool) -> Self {
         let secrets = self.handler.secrets().cloned().unwrap_or_default();
         (self.handler, self.isolated) = (Arc::new(Elsewhere::masking(secrets).by_worker(from_saved)), None);
-        self.definition = version.map(Definition::of_version);
+        let known = self.definition.take();
+        self.definition = version.map(|version| match known {
+            Some(known) if known.version == version => known,
+            _ => Definition::of_version(version),
+        });
         self
     }
 

@@ -179,6 +179,7 @@ decorate! {
         import_dead(params: ImportDead) -> Vec<Arrival>;
     }
     DefinitionStore {
+        note_definitions(params: NoteDefinitions) -> ();
         list_definitions(pipeline: Option<PipelineName>) -> Vec<DefinitionView>;
         list_tried_versions(letters: Selection) -> Vec<Option<DefinitionVersion>>;
     }

@@ -37,7 +37,7 @@ fn get(address: &str, path: &str) -> String {
 /// The whole answer to a request, with its head.
 fn raw(address: &str, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connected");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+    stream.set_read_timeout(Some(Duration::from_secs(300))).expect("set");
     let (token, length) = (local(address), body.len());
     let head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}");
     let about = format!("content-type: application/json\r\ncontent-length: {length}\r\nconnection: close");
@@ -198,6 +198,42 @@ fn one_request_takes_at_most_ten_times_its_size_in_memory() {
     assert!(told["letters"].as_array().is_some_and(|all| all.iter().all(|letter| letter["result"] == "new")), "{told}");
     let (size, taken) = (body.to_string().len() as u64, served.memory_peak() - before);
     assert!(taken <= 10 * size, "{taken} bytes for a request of {size}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "jemalloc"), ignore = "scripts/soak runs it, with the feature jemalloc")]
+fn memory_that_a_burst_took_is_returned_when_it_is_over() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox, "127.0.0.1:0", &[]);
+    ask(&served.address, "", "GET /status", None).expect("answered");
+    let before = served.memory();
+    let address = served.address.as_str();
+    let many = vec![json!({ "n": 1 }); 11_000];
+    let letter = |who: u64, n: u64| {
+        let input = json!({ "who": who, "n": n, "many": many, "text": "x".repeat(900_000) });
+        json!({ "pipeline": "shop", "input": input, "message": "no" })
+    };
+    std::thread::scope(|scope| {
+        for who in 0..4 {
+            let body: Value = (0..14).map(|n| letter(who, n)).collect();
+            scope.spawn(move || answered(address, "", "POST /letters", &body));
+        }
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..40 {
+            scope.spawn(move || {
+                let letters = get(address, "/api/v1/letters?limit=1000");
+                assert!(letters.starts_with("HTTP/1.1 200"), "{}", letters.lines().next().unwrap_or_default());
+            });
+        }
+    });
+    assert!(served.memory_peak() - before > 200_000_000, "it is a burst");
+    let over = Instant::now();
+    while served.memory().saturating_sub(before) > 100_000_000 {
+        let (peak, now) = (served.memory_peak(), served.memory());
+        assert!(over.elapsed() < Duration::from_secs(15), "{before} bytes before, {peak} at most, {now} after");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 #[test]

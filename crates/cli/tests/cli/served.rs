@@ -48,9 +48,18 @@ impl Served {
 
     /// The most that it has had in memory since it started, in bytes.
     pub fn memory_peak(&self) -> u64 {
+        self.memory_of("VmHWM:")
+    }
+
+    /// What it has in memory, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.memory_of("VmRSS:")
+    }
+
+    fn memory_of(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-        peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+        let size = status.lines().find_map(|line| line.strip_prefix(name)).expect("a size");
+        size.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
     }
 
     /// Ends it at once.

@@ -15,16 +15,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::definitions::Definition;
 use redrive_core::failures::{FailureReport, Reason};
 use redrive_core::hand_on::HandedOn;
-use redrive_core::ids::{JobId, LeaseToken, WorkerId};
+use redrive_core::ids::{JobId, LeaseToken, PipelineName, WorkerId};
 use redrive_core::jobs::{Lease, LeasedJob};
 use redrive_core::payloads::{PayloadHash, Response};
 use redrive_core::rules::result_of_failure;
 use redrive_core::settlements::Outcome;
 use redrive_core::time::Timestamp;
 use redrive_core::workers::{Runs, TakesReplays};
-use redrive_store::contract::{AskOutlook, Beat, Lane, LeaseJobs, LeasedJobs, NoteProgress, Only, Outlook, StartJobs};
+use redrive_store::contract::{
+    AskOutlook, Beat, Lane, LeaseJobs, LeasedJobs, NoteDefinitions, NoteProgress, Only, Outlook, StartJobs,
+};
 use serde_json::Value;
 
 use self::settling::Settling;
@@ -194,6 +197,11 @@ impl RemoteWorker {
         let over = (runs.len() + pipelines.len()).saturating_sub(RUNS_MAX);
         runs.drain(..over.min(runs.len()));
         runs.extend(own);
+        let definitions: Vec<_> = pipelines.iter().filter_map(described).collect();
+        if !definitions.is_empty() {
+            // Before it is on the list: else it would not be looked at again for a while.
+            self.redrive.store.note_definitions(NoteDefinitions { definitions, now }).await?;
+        }
         self.beat_with(runs, Vec::new(), now).await?;
         Ok(outlook)
     }
@@ -371,4 +379,13 @@ impl RemoteWorker {
         };
         Ok(self.redrive.store.beat(beat).await?)
     }
+}
+
+/// What a pipeline is, where more than its version is known. What came of its jobs is read by it later.
+fn described(pipeline: &Pipeline) -> Option<(PipelineName, Definition)> {
+    let known = pipeline.definition.as_ref().filter(|known| !known.text.is_empty())?;
+    Some((
+        pipeline.name.clone(),
+        Definition { text: known.text.clone(), ..Definition::of_version(known.version.clone()) },
+    ))
 }

@@ -91,13 +91,18 @@ pub async fn turn(State(app): State<App>, visitor: Visitor, fields: Fields) -> R
         }
         let (target, pipeline) = (fields.one("target").unwrap_or_default(), fields.one("pipeline").unwrap_or_default());
         let (caller, form) = (&visitor.caller, fields.kept());
-        let was_open = match fields.one("verb") {
-            Some("probe") => run_form::<ProbeBreaker>(&app, caller, form).await.map(|_| true)?,
-            Some("close") => run_form::<CloseBreaker>(&app, caller, form).await.map(|_| true)?,
-            Some("hold") => run_form::<HoldBreaker>(&app, caller, form).await.map(|held| held.opened.is_empty())?,
+        let (back, verb) = (own_path(fields.one("back").unwrap_or("/")), fields.one("verb").unwrap_or_default());
+        let turned = match verb {
+            "probe" => run_form::<ProbeBreaker>(&app, caller, form).await.map(|_| true),
+            "close" => run_form::<CloseBreaker>(&app, caller, form).await.map(|_| true),
+            "hold" => run_form::<HoldBreaker>(&app, caller, form).await.map(|held| held.opened.is_empty()),
             _ => return Err(ApiError::invalid("verb", "expected probe, close or hold").into()),
         };
-        let (back, verb) = (own_path(fields.one("back").unwrap_or("/")), fields.one("verb").unwrap_or_default());
+        let was_open = match turned {
+            // It closed meanwhile.
+            Err(error) if error.code() == "breaker_closed" => return Ok(Done::At(back.to_owned())),
+            turned => turned?,
+        };
         let was = if was_open { "open" } else { "closed" };
         Ok(Done::At(with_said(back, &[("said", verb), ("about", target), ("of", pipeline), ("was", was)])))
     })

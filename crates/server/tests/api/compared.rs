@@ -52,6 +52,44 @@ pub async fn pair_with(server: &Running, good: Value, (failure, broke): (Value, 
     ids[1].clone()
 }
 
+/// The page came over HTTP, by a worker that says nothing of rules, says the server's version of them, or says one of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_worked_elsewhere_is_judged_by_the_rules_that_its_lease_was_handed_out_with() {
+    let page = |class: &str| json!({ "text": format!("<h1>Thing</h1><b class={class}>5</b>"), "status": 200 });
+    let another = Running::with(RULES).await;
+    another.enqueue("shop", [json!({ "url": "https://shop.example/p/1" })]).await;
+    another.post("/leases", json!({ "pipelines": ["shop"] })).await.ok();
+    let workers = another.redrive.store().list_workers().await.expect("listed");
+    let runs = workers.iter().flat_map(|worker| &worker.runs).find_map(|runs| runs.definition.as_ref());
+    let version = json!(runs.expect("a version"));
+    for own in [None, Some(None), Some(Some("of-its-own"))] {
+        let server = Running::with(RULES).await;
+        server.enqueue("shop", [json!({ "url": "https://shop.example/p/1" })]).await;
+        let runs = match own {
+            None => json!([]),
+            Some(own) => json!([{ "pipeline": "shop", "definition": own.map_or(version.clone(), Value::from) }]),
+        };
+        let leased = server.post("/leases", json!({ "pipelines": ["shop"], "runs": runs })).await.ok();
+        let ended = json!({
+            "lease": leased["leases"][0]["lease"], "verdict": "done", "result": {}, "payload": page("old"),
+        });
+        let settled = json!({ "worker": leased["worker"], "jobs": [ended], "runs": runs });
+        server.post("/leases/settle", settled).await.ok();
+        server.configure(&RULES.replace(".old", ".new"));
+        report(&server, "SelectorNotFound: .old (field price)", page("new")).await;
+        let cause = server.get("/causes").await.ok()["items"][0]["id"].as_str().expect("a cause").to_owned();
+        let is_changed = |compared: &Value| compared["rules_now"].is_string() && compared["rules_now"] != version;
+        let compared = server.until(&format!("/causes/{cause}/compare"), is_changed).await;
+        let price = &compared["fields"][1];
+        if own == Some(Some("of-its-own")) {
+            assert_eq!(price["worked"], Value::Null, "nothing is known of its rules: {compared}");
+            continue;
+        }
+        assert_eq!((&price["field"], &price["worked"]["value"]), (&json!("price"), &json!("5")), "{compared}");
+        assert_eq!((&price["worked_rule"], &compared["worked_rules"]), (&json!(".old::text"), &version), "{compared}");
+    }
+}
+
 /// The addresses of the frames of a page.
 fn frames(page: &str) -> Vec<String> {
     let after = page.split("src=\"/payloads/").skip(1).map(|rest| rest.split('"').next().unwrap_or_default());

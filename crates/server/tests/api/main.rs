@@ -31,6 +31,7 @@ mod paging;
 mod parts;
 mod payloads;
 mod pipelines;
+mod primary;
 mod reading;
 mod refusing;
 mod replaying;

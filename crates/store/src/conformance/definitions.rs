@@ -12,7 +12,7 @@ use super::script::{
     Shared, at, attach, beat, bury, dead, enqueue, fatal, job, lease_of, lease_one, lease_past_breakers, pipeline,
     plain, settle_all,
 };
-use crate::contract::{AttachWorker, DeadFilter, Lane, LeaseJobs, Selection, SetReplay, Settled};
+use crate::contract::{AttachWorker, DeadFilter, Lane, LeaseJobs, NoteDefinitions, Selection, SetReplay, Settled};
 
 fn definition(version: &str) -> Definition {
     Definition { text: format!("rules {version}"), ..Definition::of_version(DefinitionVersion::new(version)) }
@@ -36,6 +36,18 @@ pub async fn definitions_are_kept_by_version(store: Shared) {
     assert_eq!(store.list_definitions(None).await.expect("listed"), known);
     let other = store.list_definitions(Some("other".parse().expect("a name"))).await.expect("listed");
     assert_eq!(other, []);
+}
+
+/// What jobs are handed out by is known though no worker of this machine has it, also if it is noted again by an earlier clock.
+pub async fn definitions_of_workers_elsewhere_are_kept(store: Shared) {
+    for (version, now) in [("aa", 2), ("bb", 3), ("aa", 1)] {
+        let definitions = vec![(pipeline(), definition(version))];
+        store.note_definitions(NoteDefinitions { definitions, now: at(now) }).await.expect("noted");
+    }
+    let known = store.list_definitions(None).await.expect("listed");
+    let seen: Vec<_> = known.iter().map(|d| (d.version.as_str(), d.text.as_str(), d.first_seen, d.last_seen)).collect();
+    assert_eq!(seen, [("bb", "rules bb", at(3), at(3)), ("aa", "rules aa", at(2), at(2))]);
+    assert!(store.list_workers().await.expect("listed").is_empty());
 }
 
 /// The file that results went to is known by version. To work without one forgets nothing.

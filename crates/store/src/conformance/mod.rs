@@ -87,7 +87,7 @@ macro_rules! conformance_tests {
                      what_was_over_long_ago_is_forgotten, what_is_watched_is_told,
                      what_is_said_about_an_alert_is_kept, who_looks_at_alerts_hears_of_them, nobody_is_told_of_what_is_snoozed, what_became_of_a_notice_is_seen]
             counts: [minutes_and_hours_are_counted, a_job_dies_once, folding_changes_no_sum, totals_only_grow]
-            definitions: [definitions_are_kept_by_version, files_of_results_are_kept_by_version, commands_are_kept_with_every_folder_that_they_ran_in, letters_record_the_version_they_were_tried_with,
+            definitions: [definitions_are_kept_by_version, definitions_of_workers_elsewhere_are_kept, files_of_results_are_kept_by_version, commands_are_kept_with_every_folder_that_they_ran_in, letters_record_the_version_they_were_tried_with,
                           a_pinned_replay_waits_for_its_version]
             facets: [both_sides_are_counted_once, values_have_a_bound, values_of_an_hour_have_a_bound, what_can_be_worked_on_from_saved_is_counted]
             good: [the_last_page_of_each_shape_is_kept, a_cause_holds_on_to_the_page_that_worked,

@@ -1,7 +1,7 @@
 //! Definitions: what pipelines effectively are, by version.
 
 use async_trait::async_trait;
-use redrive_core::definitions::{DefinitionVersion, KeptCommand, ResultsFile};
+use redrive_core::definitions::{Definition, DefinitionVersion, KeptCommand, ResultsFile};
 use redrive_core::ids::PipelineName;
 use redrive_core::time::Timestamp;
 use serde::Serialize;
@@ -9,14 +9,27 @@ use serde::Serialize;
 use crate::contract::Selection;
 use crate::error::Result;
 
-/// Definitions of pipelines, for people to look up what a version was. They are noted when a worker begins.
+/// Definitions of pipelines, for people to look up what a version was. They are noted when a worker begins, and when a server hands out
+/// leases.
 #[async_trait]
 pub trait DefinitionStore {
+    /// Notes what pipelines are for which jobs are handed to workers elsewhere. A version that is known is seen once more.
+    async fn note_definitions(&self, params: NoteDefinitions) -> Result<()>;
+
     /// The definitions that were seen, of one pipeline or of all, those that were seen last first.
     async fn list_definitions(&self, pipeline: Option<PipelineName>) -> Result<Vec<DefinitionView>>;
 
     /// The versions that dead letters were last tried with, each once; nothing in place of one that is not known.
     async fn list_tried_versions(&self, letters: Selection) -> Result<Vec<Option<DefinitionVersion>>>;
+}
+
+/// Notes definitions.
+#[derive(Clone, Debug)]
+pub struct NoteDefinitions {
+    /// What pipelines are.
+    pub definitions: Vec<(PipelineName, Definition)>,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// A definition that was seen.

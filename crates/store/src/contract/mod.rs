@@ -56,7 +56,7 @@ pub use counts::{CountEvents, CountStore, EventCount, EventTotal, FoldCounts, Sp
 pub use dead::{
     BroughtLetter, DeadFilter, DeadStore, DiscardDead, ExpireDead, ImportDead, ListDead, SearchDead, SearchedDead,
 };
-pub use definitions::{DefinitionStore, DefinitionView};
+pub use definitions::{DefinitionStore, DefinitionView, NoteDefinitions};
 pub use facets::{DoneIn, FacetStore};
 pub use good::{FindGood, GoodStore, ReleaseGood};
 pub use history::{ForgetHistory, ForgetRecords, HistoryStore};

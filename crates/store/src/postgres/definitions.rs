@@ -10,11 +10,15 @@ use super::conditions::Conditions;
 use super::fault::Fault;
 use super::sql::{Conn, args};
 use super::{PostgresStore, dead, rows, run};
-use crate::contract::{DefinitionStore, DefinitionView, Selection};
+use crate::contract::{DefinitionStore, DefinitionView, NoteDefinitions, Selection};
 use crate::error::Result;
 
 #[async_trait]
 impl DefinitionStore for PostgresStore {
+    async fn note_definitions(&self, params: NoteDefinitions) -> Result<()> {
+        self.write(params, run!(note_all)).await
+    }
+
     async fn list_definitions(&self, pipeline: Option<PipelineName>) -> Result<Vec<DefinitionView>> {
         self.read(pipeline, run!(list)).await
     }
@@ -55,6 +59,10 @@ async fn tried_versions(conn: &Conn, letters: &Selection) -> Result<Vec<Option<D
     let versions =
         conn.query(&sql, conditions.values(), |row| Ok(row.get::<Option<String>>(0)?.map(DefinitionVersion::new)));
     versions.await
+}
+
+async fn note_all(batch: &mut Batch, params: &NoteDefinitions) -> Result<(), Fault> {
+    note(batch, &params.definitions, params.now).await
 }
 
 /// Notes what the pipelines of a worker are.

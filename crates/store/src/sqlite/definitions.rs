@@ -12,11 +12,15 @@ use super::conditions::Conditions;
 use super::dead;
 use super::fault::Fault;
 use super::rows::{self, RowResult};
-use crate::contract::{DefinitionStore, DefinitionView, Selection};
+use crate::contract::{DefinitionStore, DefinitionView, NoteDefinitions, Selection};
 use crate::error::Result;
 
 #[async_trait]
 impl DefinitionStore for SqliteStore {
+    async fn note_definitions(&self, params: NoteDefinitions) -> Result<()> {
+        self.write(move |batch| note(batch, &params.definitions, params.now)).await
+    }
+
     async fn list_definitions(&self, pipeline: Option<PipelineName>) -> Result<Vec<DefinitionView>> {
         self.read(move |conn| {
             let mut conditions = Conditions::default();

@@ -34,6 +34,9 @@ pub(super) struct Readers {
 /// At most so many connections are kept, and so many read at once, unless each of them takes long.
 const KEPT_MAX: usize = 8;
 
+/// So many of the idle ones keep what they have in memory, up to 8 MB each.
+const WARM_MAX: usize = 2;
+
 /// So many more read at once while those take long: who comes then waits for one of all. Each takes up to 8 MB.
 const MORE_MAX: usize = 16;
 
@@ -74,11 +77,20 @@ impl Readers {
         idle.map_or_else(open, Ok)
     }
 
-    fn give_back(&self, conn: Guarded) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < KEPT_MAX {
-            idle.push(conn);
+    /// Keeps a connection, and what it has in memory only while few others are idle: what was taken for a burst is returned.
+    fn give_back(&self, conn: Guarded) -> Result<(), Fault> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle().len() < WARM_MAX {
+            idle().push(conn);
+            return Ok(());
         }
+        conn.execute_batch("PRAGMA shrink_memory")?;
+        let mut idle = idle();
+        if idle.len() < KEPT_MAX {
+            // Those that have something in memory are taken first.
+            idle.insert(0, conn);
+        }
+        Ok(())
     }
 
     fn read(&self, run: &Run, is_left: &Arc<AtomicBool>) -> Result<Erased> {
@@ -94,7 +106,7 @@ impl Readers {
             let value = value?;
             drop(tx);
             conn.progress_handler(0, None::<fn() -> bool>)?;
-            self.give_back(conn);
+            self.give_back(conn)?;
             Ok(value)
         };
         read().map_err(|fault: Fault| fault.into_store_error(&self.path))

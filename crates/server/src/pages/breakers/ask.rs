@@ -1,7 +1,7 @@
 //! Asking before a target's tasks go on, or wait: how many, and how fast. If many more wait when the answer comes, it is asked again.
 
 use axum::extract::State;
-use axum::response::Response;
+use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use redrive::api::breakers::ListBreakers;
 use redrive::breakers::LetGo;
@@ -23,6 +23,8 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
     let held = held(&app, &visitor, &query).await?;
     match query.one("verb") {
         Some("hold") => hold(&app, &visitor, &query, held.as_ref()).await,
+        // It closed meanwhile.
+        _ if held.is_none() => Ok(Redirect::to(own_path(query.one("back").unwrap_or("/"))).into_response()),
         _ => close(&app, &visitor, &query, held.as_ref(), None).await,
     }
 }

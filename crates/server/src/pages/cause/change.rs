@@ -1,6 +1,7 @@
 //! What people do to a cause, by forms.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use redrive::causes::CausesAsked;
@@ -14,7 +15,7 @@ use super::super::causes::did::{one, told_at};
 use super::super::causes::{mute_fields, per_hour};
 use super::super::confirm::{self, Question, entry_as};
 use super::super::fields::{Done, Fields, once, with_said};
-use super::super::parts::{flag, quoted};
+use super::super::parts::{flag, name, quoted};
 use super::super::problem::Problem;
 use super::super::shell::{self, Page, Place};
 use super::super::visitor::Visitor;
@@ -36,17 +37,24 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
     let query = visitor.query();
     let verb = query.one("verb").unwrap_or_default();
     let known = query.one(if verb == "split" { "target" } else { "into" }).unwrap_or_default();
+    let others = if verb == "merge" { others(&app, cause).await? } else { Vec::new() };
+    if verb == "merge" && others.is_empty() {
+        return alone(&app, &visitor, cause).await;
+    }
     let (title, yes, effect, fields) = match (verb, query.one("of")) {
         ("split", Some(key)) => of_key(&detail, key)?,
         _ => question(verb, cause, known)?,
     };
-    let others = if verb == "merge" { others(&app, cause).await? } else { Markup::default() };
     let (action, back) = (format!("/causes/{}/change", cause.id), format!("/causes/{}", cause.id));
     let fields = html! {
         input type="hidden" name="verb" value=(verb);
         input type="hidden" name="version" value=(version);
         (fields)
-        (others)
+        datalist #causes-of {
+            @for other in &others {
+                option value=(other.id) { (cut(&other.title, 120)) ", " (counted(other.dead as i64, "letter", "letters")) }
+            }
+        }
     };
     let split_key = query.one("of").filter(|_| verb == "split").map(|key| flag("key", key));
     let command =
@@ -57,10 +65,11 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
         ("merge", None) => " CAUSE".to_owned(),
         ("note", _) => " 'what is to be said'".to_owned(),
         ("split", _) if split_key.is_some() => String::new(),
-        ("split", _) if known.is_empty() => " --target TARGET".to_owned(),
+        ("split", _) if known.is_empty() => " --text TEXT".to_owned(),
         ("split", _) => flag("target", known),
         _ => String::new(),
     };
+    let effect = html! { @if query.one("said") == Some("none") { "None of its letters is like that: nothing was done. " } (effect) };
     let about = about::of_cause(cause);
     let question = Question { title, about, effect, action: &action, fields, yes, command, filled, back: &back };
     let body = confirm::page(&visitor, &question);
@@ -69,17 +78,23 @@ pub async fn ask(State(app): State<App>, visitor: Visitor, Named(id): Named<Caus
 }
 
 /// The other causes of the same pipeline, for who types the id of one: into no other it can be merged.
-async fn others(app: &App, cause: &CauseView) -> Result<Markup, Problem> {
+async fn others(app: &App, cause: &CauseView) -> Result<Vec<CauseView>, Problem> {
     let asked =
         CausesAsked { pipeline: Some(cause.pipeline.clone()), all: true, limit: OTHERS_MAX, ..CausesAsked::default() };
-    let (others, _) = app.redrive().list_causes_of(|name| *name == cause.pipeline, asked, false).await?;
-    Ok(html! {
-        datalist #causes-of {
-            @for other in others.iter().filter(|other| other.id != cause.id) {
-                option value=(other.id) { (cut(&other.title, 120)) ", " (counted(other.dead as i64, "letter", "letters")) }
-            }
-        }
-    })
+    let (mut others, _) = app.redrive().list_causes_of(|name| *name == cause.pipeline, asked, false).await?;
+    others.retain(|other| other.id != cause.id);
+    Ok(others)
+}
+
+/// Says that there is nothing to merge a cause into.
+async fn alone(app: &App, visitor: &Visitor, cause: &CauseView) -> Result<Response, Problem> {
+    let title = "No cause to merge it into";
+    let body = html! {
+        div.head { h1 { (title) } ul.facts #about { (about::of_cause(cause)) } }
+        p.headline { "Pipeline " (cause.pipeline) " has no other cause." }
+        p.actions { a.button.primary href={ "/causes/" (cause.id) } { "Back to the cause" } }
+    };
+    shell::show(app, visitor, Page { place: Place::Causes, title, pipeline: Some(&cause.pipeline), body }).await
 }
 
 /// What is asked; `known` is what was said before of the other cause, or the target.
@@ -116,14 +131,25 @@ fn question(
         "split" => (
             "Split this cause?",
             "Split",
-            html! { "Letters like that, and those to come, are a cause of their own from then on. Say one of the two." },
+            html! { "Letters like that, and those to come, are a cause of their own from then on." },
             html! {
-                (entry_as("target", "Those of this target", known, false, Some("--target")))
-                (entry_as("text", "Those with this text in their message", "", false, Some("--text")))
+                @if known.is_empty() { (entry_as("text", "Those with this text in their message", "", true, Some("--text"))) }
+                @else { (entry_as("target", "Those of this target", known, true, Some("--target"))) }
+                @if known.is_empty() && cause.targets_count > 1 {
+                    p.fact {
+                        "Or those of a target:"
+                        @for target in &cause.targets { " " a href={ "?" (split_by(target)) } { (name(target)) } }
+                    }
+                }
             },
         ),
         _ => return Err(ApiError::invalid("verb", "expected mute, note, merge or split").into()),
     })
+}
+
+/// The query of the question whether to split off the letters of a target.
+fn split_by(target: &str) -> String {
+    form_urlencoded::Serializer::new(String::new()).append_pair("verb", "split").append_pair("target", target).finish()
 }
 
 /// Asks before one of its keys, which became part of it by a merge, is a cause of its own again.
@@ -170,6 +196,15 @@ pub async fn change(
                 let told = told_at(&format!("/causes/{}", did.id), verb, std::slice::from_ref(&did));
                 let part = if verb == "split" { part.to_string() } else { String::new() };
                 Ok(Done::At(with_said(&told, &[("part", &part)])))
+            }
+            Err(problem)
+                if verb == "split" && problem.status() == StatusCode::CONFLICT && !problem.is_changed_meanwhile() =>
+            {
+                let asked = format!("/causes/{id}/change?verb=split");
+                Ok(Done::At(with_said(
+                    &asked,
+                    &[("said", "none"), ("target", fields.one("target").unwrap_or_default())],
+                )))
             }
             Err(problem) if problem.is_changed_meanwhile() => {
                 Ok(Done::At(with_said(&format!("/causes/{id}"), &[("said", "changed")])))

@@ -33,6 +33,9 @@ pub async fn ask_discard(State(app): State<App>, visitor: Visitor) -> Result<Res
         return Ok(Redirect::to("/letters?said=none").into_response());
     }
     let plan = plan_of(&app, &visitor, letters(&query)?).await?;
+    if plan.matched == 0 {
+        return Ok(Redirect::to("/letters?said=gone").into_response());
+    }
     shown(&app, &visitor, &query, &plan, None).await
 }
 
@@ -102,6 +105,9 @@ pub fn said(visitor: &Visitor) -> Markup {
         }
         @if query.one("said") == Some("none") {
             div.said role="status" { "No letter is ticked: nothing was done." }
+        }
+        @if query.one("said") == Some("gone") {
+            div.said role="status" { "None of these letters is dead any more: nothing was done." }
         }
     }
 }

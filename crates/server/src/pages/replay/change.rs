@@ -1,7 +1,8 @@
 //! What can be done to a replay: it goes on, is given up, or goes at another rate. What costs something is asked first, with its numbers.
 
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use redrive::config::units::written_rate;
 use redrive::contract::{ListSent, ReplayView};
@@ -78,6 +79,13 @@ pub async fn ask(
     let replay = app.redrive().find_replay(which).await?;
     visitor.caller.check_each(&replay.pipelines)?;
     let (query, p) = (visitor.query(), &replay.progress);
+    let may = match query.one("verb") {
+        Some("resume") => replay.state == ReplayState::Paused,
+        _ => !replay.state.is_over() && replay.state != ReplayState::Cancelling,
+    };
+    if !may {
+        return Ok(Redirect::to(&format!("/replays/{}", replay.id)).into_response());
+    }
     let left = p.pending + p.running;
     let are = |many: u64| if many == 1 { "is" } else { "are" };
     let (verb, title, effect, yes) = match query.one("verb") {
@@ -130,16 +138,24 @@ pub async fn change(
         let verb = fields.one("verb").unwrap_or_default();
         let (state, caller) = (State(app.clone()), visitor.caller.clone());
         let changed = match verb {
-            "pause" => change::pause(state, caller, Named(which)).await?,
-            "resume" => change::resume(state, caller, Named(which), Body(Default::default())).await?,
-            "cancel" => change::cancel(state, caller, Named(which)).await?,
+            "pause" => change::pause(state, caller, Named(which)).await,
+            "resume" => change::resume(state, caller, Named(which), Body(Default::default())).await,
+            "cancel" => change::cancel(state, caller, Named(which)).await,
             "rate" => {
                 let asked = asked(Value::Object(filled(&fields, &["rate", "was"])))?;
-                change::rate(state, caller, Named(which), Body(asked)).await?
+                change::rate(state, caller, Named(which), Body(asked)).await
             }
             _ => return Err(ApiError::invalid("verb", "expected pause, resume, cancel or rate").into()),
         };
-        Ok(Done::At(with_said(&format!("/replays/{}", changed.0.id), &[("said", verb)])))
+        match changed {
+            Ok(changed) => Ok(Done::At(with_said(&format!("/replays/{}", changed.0.id), &[("said", verb)]))),
+            // It came to its end, or somebody else did the same.
+            Err(error) if error.status() == StatusCode::CONFLICT => {
+                let page = visitor.here.split('?').next().unwrap_or_default().trim_end_matches("/change");
+                Ok(Done::At(with_said(page, &[("said", "changed")])))
+            }
+            Err(error) => Err(error.into()),
+        }
     })
     .await
 }
