@@ -293,6 +293,8 @@ async fn whole(mut answer: Response, bytes_max: usize) -> Result<Option<Vec<u8>>
 
 #[cfg(test)]
 mod tests {
+    use redrive::api::breakers::ListBreakers;
+    use serde_json::json;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
@@ -322,5 +324,44 @@ mod tests {
         let told = Server::new(access).expect("a client").whoami().await.expect_err("it is too long");
         assert!(matches!(&told, Error::Server { code, .. } if code == "too_long"), "{told}");
         assert!(answering.await.expect("no panic").is_err(), "the rest is not read");
+    }
+
+    #[tokio::test]
+    async fn list_of_several_pages_is_requested_page_by_page() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let row = |target: &str| {
+            let at = "2026-11-19T22:00:00Z";
+            json!({
+                "pipeline": "shop", "target": target, "held": 1, "held_of_replays": 0, "state": "open", "since": at, "open_until": at,
+                "attempts": 0, "failures": 0, "blocked": 0, "openings": 1, "probes_ok": 0, "version": "v",
+            })
+        };
+        let pages = [json!({ "items": [row("a")], "next": "after-a" }), json!({ "items": [row("b")] })];
+        let answering = tokio::spawn(async move {
+            let mut requests = Vec::new();
+            for page in pages {
+                let (mut stream, _) = listener.accept().await.expect("accepted");
+                let mut request = vec![0; 4_096];
+                let read = stream.read(&mut request).await.expect("a request");
+                requests.push(String::from_utf8_lossy(&request[..read]).lines().next().map(str::to_owned));
+                let (version, body) = (env!("CARGO_PKG_VERSION"), page.to_string());
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\n{VERSION_HEADER}: {version}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                    body.len()
+                );
+                stream.write_all(format!("{head}{body}").as_bytes()).await.expect("sent");
+            }
+            requests
+        });
+        let access = Access::new(format!("http://{address}").parse().expect("an address"), None).expect("may be asked");
+        let server = Server::new(access).expect("a client");
+        let rows = server.ask_all(ListBreakers::default()).await.expect("listed");
+        assert_eq!(rows.iter().map(|row| row.view.target.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        let requests: Vec<_> = answering.await.expect("no panic").into_iter().flatten().collect();
+        assert_eq!(
+            requests,
+            ["GET /api/v1/breakers?limit=1000 HTTP/1.1", "GET /api/v1/breakers?limit=1000&cursor=after-a HTTP/1.1"]
+        );
     }
 }
