@@ -143,8 +143,11 @@ pub fn at(sandbox: &Sandbox, url: &str, token: Option<&str>, line: &str) -> Ran 
 
 /// What is printed, without times that go by between two looks.
 fn steady(ran: &Ran) -> String {
-    let is_time =
-        |word: &str| word.starts_with("ago") || word.trim_matches(['(', ')', ',', 's', 'm']).parse::<u32>().is_ok();
+    let is_time = |word: &str| {
+        let is_of_clock = |c: char| c.is_ascii_digit() || ":-TZ,".contains(c);
+        let is_clock = word.contains(':') && word.chars().all(is_of_clock);
+        is_clock || word.starts_with("ago") || word.trim_matches(['(', ')', ',', 's', 'm']).parse::<u32>().is_ok()
+    };
     let line = |line: &str| line.split_whitespace().filter(|word| !is_time(word)).collect::<Vec<_>>().join(" ");
     ran.stdout.lines().map(line).collect::<Vec<_>>().join("\n")
 }
