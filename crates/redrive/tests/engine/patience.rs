@@ -21,6 +21,7 @@ use redrive_core::proxies::ProxyPolicy;
 use redrive_core::replays::{AutoReplay, Pacing};
 use redrive_core::settlements::{Outcome, TARGET_ON_HOLD};
 use redrive_core::time::Timestamp;
+use redrive_core::workers::TakesReplays;
 
 use redrive_core::ids::PipelineName;
 use redrive_store::conformance::decorators::{Counting, Decorated, Delaying, Layer};
@@ -361,7 +362,7 @@ async fn jobs_of_remote_workers_are_given_up_unless_those_wait_without_end_or_ha
             EndedJob { lease, outcome, result: None, log: None, is_written: false, handed_on, payload: None, duration }
         };
         for _ in 0..4 {
-            worker.look(std::slice::from_ref(&ran), 0).await.expect("seen");
+            worker.look(std::slice::from_ref(&ran), (TakesReplays::None, 0)).await.expect("seen");
             let leased = worker.lease(&ran, (Lane::Queue, None), 10, Duration::from_secs(30)).await.expect("leased");
             let ended = leased.jobs.iter().map(|job| ended(job.lease)).collect();
             worker.settle(&ran, ended).await.expect("settled");
