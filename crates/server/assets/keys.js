@@ -23,7 +23,7 @@ function move(step) {
 }
 
 // Lists that were looked at, by what they are of: what is opened from one has neighbours there.
-const kindOf = (path) => path.split("/").slice(0, 2).join("/");
+const kindOf = (path) => path.split("/").slice(0, -1).join("/");
 addEventListener("pagehide", () => {
   const kinds = Map.groupBy ? Map.groupBy(rows().map((row) => row.dataset.href), kindOf) : new Map();
   for (const [kind, list] of kinds) if (list.length > 1) sessionStorage.setItem(`redrive-list ${kind}`, JSON.stringify(list));

@@ -144,21 +144,31 @@ impl<'a> Settling<'a> {
         if self.jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let RemoteWorker { redrive, id, host, .. } = self.worker;
+        let Self { worker, pipeline, .. } = self;
         let (leases, results): (Vec<Lease>, Vec<JobResult>) = std::mem::take(&mut self.results).into_iter().unzip();
-        if !results.is_empty() {
-            let mut claim = redrive.claim_results(leases).await?;
-            // What another request settled meanwhile was written by that one.
-            let results: Vec<_> = results.into_iter().filter(|result| claim.has(result.id)).collect();
-            match claim.hold(self.pipeline.sink.write(&results)).await {
-                // The lease holds: whoever has it brings the job again.
-                Err(error @ Error::Sink { .. }) => {
-                    claim.give_up().await;
-                    return Ok(vec![BroughtBack::Unkept(with_sources(&error)); self.jobs.len()]);
-                }
-                written => written?,
-            }
+        if results.is_empty() {
+            return self.settle_written().await;
         }
+        let jobs = self.jobs.len();
+        let mut claim = worker.redrive.claim_results(leases).await?;
+        // What another request settled meanwhile was written by that one.
+        let results: Vec<_> = results.into_iter().filter(|result| claim.has(result.id)).collect();
+        let settled = claim.hold(async {
+            pipeline.sink.write(&results).await?;
+            self.settle_written().await
+        });
+        match settled.await {
+            // The lease holds: whoever has it brings the job again.
+            Err(error @ Error::Sink { .. }) => {
+                claim.give_up().await;
+                Ok(vec![BroughtBack::Unkept(with_sources(&error)); jobs])
+            }
+            settled => settled,
+        }
+    }
+
+    async fn settle_written(self) -> Result<Vec<BroughtBack>, Error> {
+        let RemoteWorker { redrive, id, host, .. } = self.worker;
         // Known by their keys: those of a settlement that is repeated are not taken in twice.
         redrive.withhold(self.withheld, &Actor::new(host, Via::Automatic)).await?;
         let rules = match self.jobs.iter().any(|taken| taken.decision.buries()) {

@@ -42,7 +42,8 @@ async fn all(conn: &Conn, (): &()) -> Result<BTreeSet<PipelineName>, Fault> {
 async fn forget(batch: &mut Batch, ForgetPipeline { pipeline, by, now }: &ForgetPipeline) -> Result<Contents, Fault> {
     let Some(id) = batch.find_pipeline(pipeline).await? else { return Ok(Contents::default()) };
     batch.settle_tallies().await?;
-    let sql = format!("SELECT {LEDGER_COLUMNS} FROM pipeline WHERE id = $1");
+    // Nothing comes in meanwhile.
+    let sql = format!("SELECT {LEDGER_COLUMNS} FROM pipeline WHERE id = $1 FOR UPDATE");
     let (_, _, ledger) = batch.conn().query_one(&sql, args![id], |row| rows::ledger(row)).await?;
     // What others of this transaction did is not written yet.
     let changed = *batch.ledger(id);

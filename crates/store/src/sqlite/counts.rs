@@ -85,7 +85,8 @@ fn totals(conn: &Connection) -> Result<Vec<EventTotal>, Fault> {
         "SELECT p.name, c.event, nullif(c.reason, ''), sum(c.count)
          FROM (SELECT pipeline, event, reason, count FROM event_total
                UNION ALL SELECT pipeline, event, reason, count FROM minutely) c
-         JOIN pipeline p ON p.id = c.pipeline WHERE {}
+         -- The limit has the condition looked at once for each pipeline, not for each count.
+         JOIN (SELECT id, name FROM pipeline p WHERE {} LIMIT -1) p ON p.id = c.pipeline
          GROUP BY p.name, c.event, c.reason ORDER BY p.name, c.event, c.reason",
         is_listed()
     ))?;

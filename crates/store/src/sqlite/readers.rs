@@ -25,7 +25,7 @@ pub(super) struct Readers {
     path: PathBuf,
     view: View,
     identity: Identity,
-    idle: Arc<Mutex<Vec<Guarded>>>,
+    idle: Arc<Mutex<Vec<Idle>>>,
     free: Arc<Semaphore>,
     /// Places beside those, while each of those takes long.
     more: Arc<Semaphore>,
@@ -33,6 +33,13 @@ pub(super) struct Readers {
 
 /// At most so many connections are kept, and so many read at once, unless each of them takes long.
 const KEPT_MAX: usize = 8;
+
+/// A connection that nobody reads from.
+struct Idle {
+    conn: Guarded,
+    /// Set if it keeps what it has in memory.
+    is_warm: bool,
+}
 
 /// So many of the idle ones keep what they have in memory, up to 8 MB each.
 const WARM_MAX: usize = 2;
@@ -74,23 +81,22 @@ impl Readers {
     fn take(&self) -> Result<Guarded, Fault> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let open = || Ok(Guarded::new(connect::reader(&self.view)?, self.identity.clone()));
-        idle.map_or_else(open, Ok)
+        idle.map_or_else(open, |idle| Ok(idle.conn))
     }
 
-    /// Keeps a connection, and what it has in memory only while few others are idle: what was taken for a burst is returned.
-    fn give_back(&self, conn: Guarded) -> Result<(), Fault> {
+    /// Keeps a connection, and what it has in memory only while few others are warm: what was taken for a burst is returned.
+    fn give_back(&self, conn: Guarded) {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle().len() < WARM_MAX {
-            idle().push(conn);
-            return Ok(());
+        let is_warm = idle().iter().filter(|idle| idle.is_warm).count() < WARM_MAX;
+        if !is_warm && conn.execute_batch("PRAGMA shrink_memory").is_err() {
+            return;
         }
-        conn.execute_batch("PRAGMA shrink_memory")?;
         let mut idle = idle();
         if idle.len() < KEPT_MAX {
-            // Those that have something in memory are taken first.
-            idle.insert(0, conn);
+            // Warm ones are taken first.
+            let at = if is_warm { idle.len() } else { 0 };
+            idle.insert(at, Idle { conn, is_warm });
         }
-        Ok(())
     }
 
     fn read(&self, run: &Run, is_left: &Arc<AtomicBool>) -> Result<Erased> {
@@ -106,7 +112,7 @@ impl Readers {
             let value = value?;
             drop(tx);
             conn.progress_handler(0, None::<fn() -> bool>)?;
-            self.give_back(conn)?;
+            self.give_back(conn);
             Ok(value)
         };
         read().map_err(|fault: Fault| fault.into_store_error(&self.path))

@@ -3,6 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use redrive::replays::ReplayRef;
+use redrive_core::alerts::AlertPage;
 use redrive_core::tokens::Role;
 use serde_json::{Value, json};
 
@@ -43,9 +45,13 @@ pub async fn ask(State(app): State<App>, visitor: Visitor) -> Result<Response, P
     };
     let (command, filled) = (format!("redrive alert snooze {}", quoted(key)), " --until 2h".to_owned());
     let (action, yes, back) = ("/alerts/change", "Snooze", "/alerts");
+    let pipelines = match view.alert.page() {
+        AlertPage::Replay(id) => app.redrive().find_replay(ReplayRef::Id(id)).await?.pipelines,
+        _ => view.alert.pipeline.iter().cloned().collect(),
+    };
     let about = html! {
         li { "alert " code { (key) } }
-        @if let Some(pipeline) = &view.alert.pipeline { li { "pipeline " (pipeline) } }
+        @for pipeline in &pipelines { li { "pipeline " (pipeline) } }
     };
     let question = Question { title, about, effect, action, fields, yes, command, filled, back };
     let body = confirm::page(&visitor, &question);

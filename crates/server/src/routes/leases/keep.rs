@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use redrive_core::ids::{JobId, PipelineName, WorkerId};
 use redrive_core::jobs::LeasedJob;
+use redrive_core::workers::TakesReplays;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -161,7 +162,7 @@ pub async fn give_up(
     runs::check(&asked.runs)?;
     let pipeline = runs::pipeline(&app, &asked.runs, &asked.pipeline)?;
     let worker = app.redrive().remote_worker(Some(asked.worker.0), caller.name(), 0);
-    worker.attach(std::slice::from_ref(&pipeline)).await?;
+    worker.look(std::slice::from_ref(&pipeline), (TakesReplays::All, 0)).await?;
     Ok(Json(GivenUp { letters: worker.give_up_waiting(&pipeline).await? }))
 }
 
