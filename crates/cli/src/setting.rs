@@ -48,7 +48,10 @@ pub fn load(global: &Global) -> Result<Setting> {
     let configured = Configured::load(global.config.as_deref(), store)?;
     let configured = configured.isolated_by(isolation::this_program(&[ISOLATED_JOB]));
     let configured = configured.remembering(RanCommands::of_this_user());
-    let configured = if server.is_some() { configured.for_server() } else { configured };
+    let configured = match &server {
+        Some(server) => configured.for_server(server.address().to_string()),
+        None => configured,
+    };
     Ok(Setting { configured, server })
 }
 

@@ -13,6 +13,7 @@ use crate::output::json;
 use crate::output::paint::{BAD, GOOD, WAITING, paint};
 use crate::output::print::out;
 use crate::output::problem;
+use crate::output::typed::in_text;
 use crate::setting;
 
 pub async fn run(global: &Global, args: DoctorArgs) -> Result<Exit> {
@@ -41,7 +42,7 @@ pub async fn run(global: &Global, args: DoctorArgs) -> Result<Exit> {
                 (true, true) => paint(WAITING, "!"),
                 (false, _) => paint(BAD, "✗"),
             };
-            out!("{mark} {check}: {found}")?;
+            out!("{mark} {check}: {}", in_text(found))?;
         }
     }
     Ok(if findings.iter().all(|finding| finding.ok) { Exit::Ok } else { Exit::Failed })

@@ -119,7 +119,7 @@ impl Setting {
         Ok(self.chosen(name, said, (found, trusted))?)
     }
 
-    /// The same for jobs that a server has, by the versions that they were tried with: the files are those of this user. Refuses jobs of
+    /// The same for jobs that a server has, by the versions that they were tried with: the files are those of this user for this server. Refuses jobs of
     /// versions without a file if those of another one had a file.
     pub fn results_file_of(
         &self,
@@ -127,11 +127,12 @@ impl Setting {
         said: Option<PathBuf>,
         versions: &[Option<DefinitionVersion>],
     ) -> Result<Option<ResultsFile>, ConfigError> {
-        let noted = self.ran.as_ref().map(RanCommands::results).unwrap_or_default();
-        let of_pipeline = noted.iter().filter(|NotedResults(_, _, of)| of.as_ref() == Some(name));
-        let before: BTreeSet<_> = of_pipeline.map(|NotedResults(_, file, _)| file.path.clone()).collect();
+        let mut noted = self.ran.as_ref().map(RanCommands::results).unwrap_or_default();
+        noted.retain(|noted| noted.server == self.served);
+        let of_pipeline = noted.iter().filter(|noted| noted.pipeline.as_ref() == Some(name));
+        let before: BTreeSet<_> = of_pipeline.map(|noted| noted.file.path.clone()).collect();
         // The last of each version counts.
-        let kept: BTreeMap<_, _> = noted.into_iter().map(|NotedResults(version, file, _)| (version, file)).collect();
+        let kept: BTreeMap<_, _> = noted.into_iter().map(|noted| (noted.version, noted.file)).collect();
         let found = results_of(versions, kept);
         if said.is_none() && found.is_empty() && !before.is_empty() {
             return Err(unclear(name, before));
@@ -156,9 +157,7 @@ impl Setting {
             paths.insert(path);
             return Err(unclear(name, paths));
         }
-        let own = || {
-            self.ran.as_ref().is_some_and(|ran| ran.results().iter().any(|NotedResults(_, file, _)| file.path == path))
-        };
+        let own = || self.ran.as_ref().is_some_and(|ran| ran.results().iter().any(|noted| noted.file.path == path));
         if !trusted && !own() {
             return Err(ConfigError::ResultsOfOthers { pipeline: name.clone(), path });
         }
@@ -168,7 +167,8 @@ impl Setting {
     /// Notes that this user has results of a pipeline written to the file that its definition names.
     pub fn note_results(&self, pipeline: &Pipeline) {
         let Some(Definition { version, results: Some(file), .. }) = &pipeline.definition else { return };
-        let noted = NotedResults(version.clone(), file.clone(), Some(pipeline.name.clone()));
+        let (version, file, pipeline) = (version.clone(), file.clone(), Some(pipeline.name.clone()));
+        let noted = NotedResults { version, file, pipeline, server: self.served.clone() };
         if let Some(Err(error)) = self.ran.as_ref().map(|ran| ran.note_results(&noted)) {
             tracing::debug!(%error, "it could not be noted where results go");
         }
@@ -177,7 +177,7 @@ impl Setting {
     /// Notes that this user ran the command of a definition.
     pub(super) fn note_ran(&self, defined: &Definition) {
         let (Some(ran), Some(command)) = (&self.ran, &defined.command) else { return };
-        let noted = ran.note(command).and_then(|()| match self.served {
+        let noted = ran.note(command).and_then(|()| match self.served.is_some() {
             true => ran.note_served(&defined.version, command),
             false => Ok(()),
         });
@@ -244,4 +244,35 @@ pub(super) fn command(name: &PipelineName, config: &PipelineConfig, said: &Overr
         );
     }
     Some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_results_are_those_of_the_same_server() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ran = RanCommands::at(folder.path());
+        let (version, pipeline) = (DefinitionVersion::new("1"), "shop".parse::<PipelineName>().expect("a name"));
+        let file = ResultsFile { path: "/r.jsonl".into(), bare: false };
+        let noted = |server: Option<&str>| NotedResults {
+            version: version.clone(),
+            file: file.clone(),
+            pipeline: Some(pipeline.clone()),
+            server: server.map(Into::into),
+        };
+        let of = |server: &str, version: &DefinitionVersion| {
+            let setting = Setting::load(None, None).expect("a setting").remembering(Some(ran.clone()));
+            setting.for_server(server.into()).results_file_of(&pipeline, None, &[Some(version.clone())])
+        };
+        ran.note_results(&noted(None)).expect("noted");
+        assert_eq!(of("http://a", &version).expect("chosen"), None, "it is of a store that is here");
+        ran.note_results(&noted(Some("http://a"))).expect("noted");
+        assert_eq!(of("http://a", &version).expect("chosen"), Some(file.clone()));
+        assert!(of("http://a", &DefinitionVersion::new("2")).is_err(), "results would only be printed");
+        for other in [&version, &DefinitionVersion::new("2")] {
+            assert_eq!(of("http://b", other).expect("chosen"), None, "another server has other jobs");
+        }
+    }
 }

@@ -18,13 +18,15 @@ pub(super) fn state_folder() -> Option<PathBuf> {
     Some(state.join("redrive"))
 }
 
-/// A version of a definition, the file that its results went to, and its pipeline, which lists of before do not name.
+/// The file that results of a version of a definition went to.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct NotedResults(
-    pub(super) DefinitionVersion,
-    pub(super) ResultsFile,
-    #[serde(default)] pub(super) Option<PipelineName>,
-);
+pub(super) struct NotedResults {
+    pub(super) version: DefinitionVersion,
+    pub(super) file: ResultsFile,
+    pub(super) pipeline: Option<PipelineName>,
+    /// The server whose jobs they were. Absent if the store was opened here.
+    pub(super) server: Option<String>,
+}
 
 /// The list of commands that a user ran.
 #[derive(Clone, Debug)]
@@ -79,7 +81,8 @@ impl RanCommands {
 
     /// Notes that the user had results written to a file.
     pub(super) fn note_results(&self, noted: &NotedResults) -> io::Result<()> {
-        match self.results().into_iter().rfind(|known| known.0 == noted.0) {
+        let is_same = |known: &NotedResults| (&known.version, &known.server) == (&noted.version, &noted.server);
+        match self.results().into_iter().rfind(is_same) {
             Some(last) if last == *noted => Ok(()),
             _ => append(&self.files(), &serde_json::to_string(noted)?),
         }
@@ -145,16 +148,14 @@ mod tests {
     fn files_of_results_are_known_by_version_and_the_last_counts() {
         let folder = tempfile::tempdir().expect("a folder");
         let ran = RanCommands::at(folder.path());
-        append(&ran.files(), r#"["1",{"path":"/of before"}]"#).expect("written");
         let file = |path: &str| ResultsFile { path: path.into(), bare: false };
-        let pipeline: PipelineName = "shop".parse().expect("a name");
         for path in ["/a", "/a", "/b", "/a"] {
-            let noted = NotedResults(DefinitionVersion::new("1"), file(path), Some(pipeline.clone()));
+            let (version, pipeline) = (DefinitionVersion::new("1"), "shop".parse().ok());
+            let noted = NotedResults { version, file: file(path), pipeline, server: None };
             ran.note_results(&noted).expect("noted");
         }
-        let known: Vec<_> = ran.results().into_iter().map(|NotedResults(_, file, of)| (file.path, of)).collect();
-        let of_shop = |path: &str| (PathBuf::from(path), Some(pipeline.clone()));
-        assert_eq!(known, [("/of before".into(), None), of_shop("/a"), of_shop("/b"), of_shop("/a")]);
+        let known: Vec<_> = ran.results().into_iter().map(|noted| noted.file.path).collect();
+        assert_eq!(known, ["/a", "/b", "/a"].map(PathBuf::from));
     }
 
     #[test]

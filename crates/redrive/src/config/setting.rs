@@ -35,8 +35,8 @@ pub struct Setting {
     isolated: Option<Command>,
     /// The commands that this user ran, if they are to be remembered.
     pub(super) ran: Option<RanCommands>,
-    /// Whether jobs are worked on for a server.
-    pub(super) served: bool,
+    /// The address of the server that jobs are worked on for.
+    pub(super) served: Option<String>,
 }
 
 /// What the caller says in place of the configuration, for every pipeline that is made.
@@ -81,7 +81,7 @@ impl Setting {
             (None, None) => DEFAULT_STORE.to_owned(),
         };
         let location = address.parse().map_err(|error| ConfigError::Location(without_secrets(error)))?;
-        Ok(Self { config, location, isolated: None, ran: None, served: false })
+        Ok(Self { config, location, isolated: None, ran: None, served: None })
     }
 
     /// The same with a command that runs one job of a built-in handler in a process of its own.
@@ -96,9 +96,10 @@ impl Setting {
         self
     }
 
-    /// The same for who works for a server, which learns nothing of commands: they are kept beside the list of those that were run.
-    pub fn for_server(mut self) -> Self {
-        self.served = true;
+    /// The same for who works for the server at an address. It learns nothing of commands: they are kept beside the list of those that were
+    /// run.
+    pub fn for_server(mut self, address: String) -> Self {
+        self.served = Some(address);
         self
     }
 

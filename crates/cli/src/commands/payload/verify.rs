@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::Kept;
 use crate::exit::Exit;
 use crate::output::print::out;
+use crate::output::typed::REDRIVE;
 
 pub async fn run(kept: &Kept, ids: Vec<String>) -> Result<Exit> {
     let mut printed: io::Result<()> = Ok(());
@@ -20,7 +21,7 @@ pub async fn run(kept: &Kept, ids: Vec<String>) -> Result<Exit> {
     out!("{} payloads are whole, {} are not", verified.whole, verified.broken)?;
     if verified.broken > 0 {
         out!(
-            "plans leave those out until they are found again: `redrive replay start --refetch` fetches their letters again"
+            "plans leave those out until they are found again; `{REDRIVE} dead list` shows letters, and --refetch of a retry or a replay fetches them again"
         )?;
     }
     if verified.elsewhere > 0 {
