@@ -72,9 +72,9 @@ pub struct Caller {
     pub role: Role,
     /// Pipelines that the token covers. Empty means all.
     pub pipelines: Vec<PipelinePattern>,
-    /// Whether the caller may read payloads.
+    /// Set if the caller may read payloads.
     pub payloads: bool,
-    /// Whether the request came over the network.
+    /// Set if the request came over the network.
     pub is_remote: bool,
 }
 

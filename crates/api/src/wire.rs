@@ -153,7 +153,7 @@ pub struct TextField<'a> {
     pub name: &'a str,
     /// Its schema.
     pub schema: &'a Value,
-    /// Whether it must be there.
+    /// Set if it must be there.
     pub is_required: bool,
 }
 

@@ -40,9 +40,9 @@ pub enum Event {
     Discarded,
     /// Of those that died, one that was reported [late](LATE_AFTER): counted when it was reported.
     BuriedLate,
-    /// The same of those that failed again.
+    /// Counts those of them that failed again.
     RefailedLate,
-    /// The same of those that became done.
+    /// Counts those of them that became done.
     DoneLate,
 }
 
@@ -132,7 +132,7 @@ impl Delta {
         Self { event, reason: Some(reason) }
     }
 
-    /// What is counted besides at `now`, where this happened long before: counters that only grow cannot tell otherwise.
+    /// Returns the event that is counted at `now` as well if this one happened long before: a counter that only grows cannot tell the two apart.
     pub fn late(self, at: Timestamp, now: Timestamp) -> Option<Self> {
         let event = self.event.late().filter(|_| now.since(at) > LATE_AFTER)?;
         Some(Self { event, ..self })
@@ -192,7 +192,7 @@ impl Decision {
     }
 }
 
-/// What is counted when a letter from elsewhere arrives, and when it happened: what comes late counts at its own time, and besides as
+/// Returns what is counted when a reported or imported letter arrives, and for which time: what comes late counts at its own time, and as
 /// late. What was imported did not die here; what a program reports did.
 pub fn of_arrival(
     arrival: &Arrival,

@@ -94,9 +94,9 @@ impl FacetCount {
 pub struct Unknown {
     /// The kind.
     pub kind: String,
-    /// How many failures were counted without a value.
+    /// Counts failures without a value.
     pub failures: u64,
-    /// How many successes were counted without a value.
+    /// Counts successes without a value.
     pub successes: u64,
 }
 

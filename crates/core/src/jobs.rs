@@ -257,7 +257,7 @@ pub struct Tally {
     /// Attempts of former retries by name, which do not count towards the cap.
     #[serde(default)]
     pub uncounted: u32,
-    /// Whether the replay under way retries letters by name: its attempts do not count towards the cap.
+    /// Set if the replay under way retries letters by name: its attempts do not count towards the cap.
     #[serde(default)]
     pub by_name: bool,
 }

@@ -109,7 +109,7 @@ impl Rule {
             && fits(&self.body, report.body.as_deref())
     }
 
-    /// Whether it says neither a reason nor that a failure counts as a result, for which none is needed.
+    /// Returns true if it lacks a reason and needs one: a rule that takes failures for results needs none.
     pub fn lacks_reason(&self) -> bool {
         self.reason.is_none() && self.disposition != Some(Disposition::Done)
     }

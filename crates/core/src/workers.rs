@@ -60,7 +60,7 @@ impl Presence {
     }
 }
 
-/// Which replays a worker takes letters of.
+/// Names the replays that a worker takes letters of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TakesReplays {
@@ -77,7 +77,7 @@ pub enum TakesReplays {
 }
 
 impl TakesReplays {
-    /// Whether letters of a replay are among them.
+    /// Returns true if letters of a replay are among them.
     pub fn takes(self, id: ReplayId) -> bool {
         match self {
             Self::All => true,

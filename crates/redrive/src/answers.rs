@@ -24,7 +24,7 @@ pub const ANSWERS_BYTES_MAX: u64 = 64 << 20;
 /// Answers that are forgotten in one transaction.
 const PIECE: u32 = 500;
 
-/// How often a process that waits for another one's response looks for it.
+/// Time between two looks of a process that waits for another one's response.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 tokio::task_local! {

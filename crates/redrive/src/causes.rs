@@ -61,7 +61,7 @@ pub struct FoundCauses {
     pub causes: Vec<CauseView>,
     /// Whether there are more.
     pub more: bool,
-    /// How many letters are dead of the pipeline that was asked for, or of all.
+    /// Counts the dead letters of the requested pipeline, or of all.
     pub dead: u64,
 }
 

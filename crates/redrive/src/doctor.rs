@@ -170,7 +170,7 @@ async fn look_at_results(redrive: &Redrive) -> Option<Finding> {
     }
 }
 
-/// How often saved responses were asked for, and found; nothing is said if nobody asked for one.
+/// Says how many reads found saved responses; nothing if there were no reads.
 async fn look_at_payload_reads(redrive: &Redrive) -> Option<Finding> {
     match redrive.store.payload_reads().await {
         Ok(reads) if reads == PayloadReads::default() => None,

@@ -54,7 +54,7 @@ pub struct Redrive {
     pub(crate) good: Arc<GoodPages>,
     /// What workers watch, and whom they tell.
     pub(crate) alerts: Alerts,
-    /// Where the vault is, for who is told where payloads are; without credentials.
+    /// Address of the vault without credentials, for callers that may see where payloads are.
     pub(crate) vault_address: Option<Arc<str>>,
     /// The configuration, if there is one: operations find pipelines there that the store does not know yet.
     setting: Arc<RwLock<Option<Arc<Setting>>>>,
@@ -111,7 +111,7 @@ impl Redrive {
         Self { clock, chance, ..self }
     }
 
-    /// The same that says where payloads are, in a vault at an address without credentials.
+    /// Says where payloads are, in a vault at an address without credentials.
     pub fn with_vault_at(self, address: Option<&str>) -> Self {
         Self { vault_address: address.map(Into::into), ..self }
     }

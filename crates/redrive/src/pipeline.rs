@@ -200,7 +200,7 @@ impl Pipeline {
         self
     }
 
-    /// The same, whose jobs wait without end for a target that stays away.
+    /// Has its jobs wait without end for a target that stays away.
     pub fn waiting_forever(mut self) -> Self {
         Arc::make_mut(&mut self.policy).breaker.hold_max = None;
         self
@@ -288,7 +288,7 @@ impl Pipeline {
         self.with_results_file(form)
     }
 
-    /// The same, whose results are appended to a file. Unless its policy says otherwise, the store keeps only what is not in it.
+    /// Has its results appended to a file. Unless its policy says otherwise, the store keeps only what is not in it.
     pub(crate) fn with_results_file(mut self, form: ResultForm) -> Self {
         self.results_file = Some(form);
         self

@@ -43,7 +43,7 @@ pub struct Status {
     pub failing_sinks: Vec<SinkView>,
     /// The pipelines that people have rest.
     pub pauses: BTreeMap<PipelineName, Pause>,
-    /// How often saved responses were asked for, and found; not where nobody asked for one, or for some pipelines only.
+    /// Counts reads of saved responses. Absent if there were none, or for some pipelines only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_reads: Option<PayloadReads>,
     /// Where the store is being copied to, if it is: nothing can be written to it meanwhile.

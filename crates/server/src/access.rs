@@ -60,7 +60,7 @@ impl Caller {
         self.token.as_ref().map_or(Role::Admin, |token| token.role)
     }
 
-    /// Whether they were let in by the token file, because the store has no token.
+    /// Returns true if the token file let them in, because the store has no token.
     pub const fn is_local(&self) -> bool {
         self.token.is_none()
     }

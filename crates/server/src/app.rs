@@ -50,7 +50,7 @@ pub const PIPELINES_MAX: usize = 1_000;
 /// The most that is held of bodies that are being read at once, in bytes.
 const BODIES_BYTES_MAX: u64 = 64 << 20;
 
-/// The same of forms of who is not signed in, unless they are short.
+/// Limits forms of visitors who are not signed in, unless they are short.
 const STRANGERS_BYTES_MAX: u64 = 8 << 20;
 
 /// A form of who is not signed in that is no longer takes no room: nobody can keep others from signing in.
@@ -152,7 +152,7 @@ struct Shared {
     setting: RwLock<(Arc<Setting>, Timestamp)>,
     vault: Option<Vault>,
     options: Options,
-    /// Who is let in while the store has no token.
+    /// Lets clients in while the store has no token.
     local: Option<Local>,
     /// Cancelled when the server stops: who waits for something is answered.
     stopping: CancellationToken,
@@ -172,7 +172,7 @@ struct Shared {
     in_flight: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Room for bodies that are being read.
     bodies: Room,
-    /// The same for who is not signed in.
+    /// Limits those who are not signed in.
     bodies_of_strangers: Room,
     /// How long requests take.
     measured: Measured,
@@ -287,7 +287,7 @@ impl App {
         &self.0.options
     }
 
-    /// Who is let in while the store has no token; nobody without a token file.
+    /// Lets clients in while the store has no token; none without a token file.
     pub(crate) fn local(&self) -> Option<&Local> {
         self.0.local.as_ref()
     }

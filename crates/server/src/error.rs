@@ -193,7 +193,7 @@ impl ApiError {
 }
 
 impl ApiError {
-    /// What the machine lacks for now, if that is why something failed.
+    /// Returns what the machine lacks for now, if something failed for that reason.
     fn of_machine(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let causes = std::iter::successors(Some(error), |&cause| inner(cause));
         causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find_map(|io| match io.kind() {
@@ -208,7 +208,7 @@ impl ApiError {
     }
 }
 
-/// What made an error: an error of the system may have another one inside, which its own source does not name.
+/// Returns the causes of an error: an error of the system may have another one inside, which its own source does not name.
 fn inner<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn std::error::Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(inside) => Some(inside),

@@ -35,7 +35,7 @@ const PIECE: u64 = 64 * 1024;
 /// Memory for bodies.
 pub struct Room {
     pieces: Arc<Semaphore>,
-    /// What is no longer takes none.
+    /// Bodies up to this length take none.
     free: u64,
 }
 

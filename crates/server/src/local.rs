@@ -1,4 +1,4 @@
-//! Who is let in while the store has no token: whoever sends what is in its token file, or opens the one-time link that the server
+//! Lets clients in while the store has no token: those that send the token of its token file, or open the one-time link that the server
 //! printed. A browser that did gets a session of that token, which every server of the store knows.
 
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use redrive::tokens::{TokenError, new_secret};
 use redrive_core::time::Timestamp;
 use redrive_core::tokens::TokenHash;
 
-/// How long a link can be opened.
+/// Time in which a link can be opened.
 const LINK_HOLDS: Duration = Duration::from_secs(10 * 60);
 
 /// The token of the token file, and the links that were not opened yet.
@@ -28,7 +28,7 @@ impl Local {
         self.token
     }
 
-    /// Whether a secret is the token.
+    /// Returns true if a secret is the token.
     pub fn is(&self, secret: &str) -> bool {
         self.token == TokenHash::of(secret.trim())
     }
@@ -42,7 +42,7 @@ impl Local {
         Ok(secret)
     }
 
-    /// Whether a link's secret is good; it is not from then on.
+    /// Returns true if a link's secret is good, and uses it up.
     pub fn take_link(&self, secret: &str, now: Timestamp) -> bool {
         let hash = TokenHash::of(secret);
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);

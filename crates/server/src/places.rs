@@ -23,7 +23,7 @@ struct Taken {
 struct Connection {
     /// The other end; none if it is a proxy, which connects for many.
     client: Option<IpAddr>,
-    /// Whether it brought a request with a session or a token.
+    /// Set if it brought a request with a session or a token.
     is_known: bool,
     end: CancellationToken,
 }

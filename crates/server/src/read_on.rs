@@ -19,7 +19,7 @@ use crate::app::App;
 /// The most that is read on, in bytes.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How long is read on, unless less is waited for a body.
+/// Time for which a refused body is read on, unless bodies have less.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// Has the body of a request read on after its answer.

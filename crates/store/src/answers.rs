@@ -1,4 +1,4 @@
-//! How both backends write until when a request is held that has no answer yet: in place of the answer, as bytes in the order of times.
+//! Encodes the time until which an unanswered request is held: in place of the answer, as bytes in the order of times.
 
 use redrive_core::time::Timestamp;
 

@@ -23,7 +23,7 @@ pub async fn run(setting: &Setting, args: ServeArgs) -> Result<Exit> {
     run_telling(setting, args, |_, _| Ok(())).await
 }
 
-/// The same that is told where it listens, and the path of the page that signs in, if that is needed.
+/// Starts a browser script with the server's address, and the path of the page that signs in, if that is needed.
 pub async fn run_telling(
     setting: &Setting,
     args: ServeArgs,

@@ -68,9 +68,9 @@ struct Column {
     right: bool,
     flexible: bool,
     optional: bool,
-    /// Whether people type what its cells name.
+    /// Set if people type what its cells name.
     is_typed: bool,
-    /// Whether it is an end of the table, which is never left out.
+    /// Set if it is an end of the table, which is never left out.
     is_end: bool,
     width: usize,
 }
@@ -144,7 +144,7 @@ impl Table {
         lines
     }
 
-    /// What people type and is not whole in a row as it is shown, each behind the title of its column.
+    /// Returns what people type and a row does not show whole, each behind the title of its column.
     fn cut_names(&self, shown: &[Column], title: Option<&Column>, row: &[String], width: usize) -> Vec<String> {
         let mut whole: Vec<usize> = title.iter().map(|title| title.at).collect();
         let (is_cut, mut begins) = (total(shown) > width, 0);

@@ -118,7 +118,7 @@ impl Sandbox {
         self.furnish(command)
     }
 
-    /// The same, with so many files open at once at most.
+    /// Limits the number of open files.
     pub fn command_with_files(&self, files: u32) -> Command {
         let mut command = Command::new("sh");
         let limited = format!("ulimit -n {files} && exec \"$@\"");

@@ -51,7 +51,7 @@ impl Served {
         self.memory_of("VmHWM:")
     }
 
-    /// What it has in memory, in bytes.
+    /// Returns what it has in memory, in bytes.
     pub fn memory(&self) -> u64 {
         self.memory_of("VmRSS:")
     }
@@ -97,7 +97,7 @@ pub fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").to_string()
 }
 
-/// What is in the token files of servers whose stores have no tokens, by their addresses.
+/// Tokens in the token files of servers whose stores have no tokens, by their addresses.
 static LOCAL: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
 /// Remembers by what requests are let in at a server that a command started.
@@ -110,7 +110,7 @@ pub fn remember(command: &Command, address: &str) {
     }
 }
 
-/// What is in the token file of a server.
+/// Reads the token file of a server.
 pub fn local(address: &str) -> String {
     LOCAL.lock().expect("unpoisoned").get(address).cloned().unwrap_or_default()
 }

@@ -85,7 +85,7 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// The same with tokens: from then on a server would want one.
+/// Makes tokens besides: from then on a server wants one.
 fn with_tokens() -> Sandbox {
     let sandbox = sandbox();
     sandbox.run(&["token", "create", "boss", "--role", "admin"]).expect(0);

@@ -51,7 +51,7 @@ struct Brought {
     body: Value,
     end: JobEnd,
     handed_on: Vec<PipelineName>,
-    /// Whether the server refused what came of it: it is brought as failed then.
+    /// Set if the server refused the result: the job is settled as failed then.
     is_refused: bool,
 }
 
@@ -195,7 +195,7 @@ async fn bring(shared: &Shared, mut jobs: Vec<Brought>) -> Result<usize, Error> 
     Ok(settled)
 }
 
-/// Whether a server refuses a request for its length: it would do so again.
+/// Returns true if a server refuses a request for its length: it would do so again.
 fn is_too_large(error: &Error) -> bool {
     matches!(error, Error::Server { code, .. } if code == "too_large")
 }

@@ -95,7 +95,7 @@ impl UnreadableWhy {
     }
 }
 
-/// What the last read of a payload found, if it did not find the bytes that were kept.
+/// Result of the last read of a payload, if it did not find the bytes that were kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// `missing` or `damaged`.

@@ -1,4 +1,4 @@
-//! How often payloads were asked for, and found.
+//! Counts reads of payloads, and those that found them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// How often payloads were asked for, and what reads found, on all hosts. Reads that failed because the vault was away say nothing and
+/// Counts reads of payloads and what they found, on all hosts. Reads that failed because the vault was away say nothing and
 /// are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayloadReads {

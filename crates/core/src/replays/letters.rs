@@ -96,7 +96,7 @@ pub struct Wish {
     /// The fields of inputs that are supplied: letters that lack nothing else go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub supplied: Vec<String>,
-    /// Whether letters are retried by name: their attempts do not count towards the cap over all replays.
+    /// Set if letters are retried by name: their attempts do not count towards the cap over all replays.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_name: bool,
     /// Whether it was asked for over the network: so were its changes of inputs.

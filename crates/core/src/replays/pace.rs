@@ -96,7 +96,7 @@ impl Progress {
     }
 }
 
-/// How many letters came to their end per minute; `None` if none did.
+/// Letters per minute that came to their end; `None` if none did.
 pub fn per_minute(settled: u64, time: Duration) -> Option<f64> {
     (settled > 0).then(|| settled as f64 * 60.0 / time.as_secs_f64().max(1.0))
 }

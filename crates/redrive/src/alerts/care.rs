@@ -15,7 +15,7 @@ use super::{Watching, gather};
 use crate::engine::Redrive;
 use crate::error::{Error, ErrorKind};
 
-/// How often a change is decided again, because others changed the same.
+/// Most times that a change is decided again, because others changed the same.
 const TRIES_MAX: u32 = 50;
 
 /// How far back it is told how often a rule would have fired.

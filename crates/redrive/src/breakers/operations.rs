@@ -125,7 +125,7 @@ fn version_of(breaker: Option<&Breaker>) -> Version {
 /// The most targets that an error names.
 const NAMED_MAX: usize = 10;
 
-/// How long jobs are searched for the target of a hold, which is written by then.
+/// Time for the search of jobs of a held target. The hold is written by then.
 const JOBS_READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// Returns a target in the spelling of these breakers: people write hosts in any case.

@@ -29,7 +29,7 @@ pub struct Differences {
     /// What is counted of those who died, and not of those who were done: of each kind the most frequent value.
     #[serde(default)]
     pub uncompared: Vec<Uncompared>,
-    /// What was not reported of all of them. Those without a value are in no share of it.
+    /// Names what was not reported of all of them. Those without a value are in no share of it.
     #[serde(default)]
     pub unknown: Vec<Unknown>,
 }

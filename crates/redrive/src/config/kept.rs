@@ -119,7 +119,7 @@ impl Setting {
         Ok(self.chosen(name, said, (found, trusted))?)
     }
 
-    /// The same for jobs that a server has, by the versions that they were tried with: the files are those of this user for this server. Refuses jobs of
+    /// Decides it for jobs that a server has, by the versions that they were tried with: the files are those of this user for this server. Refuses jobs of
     /// versions without a file if those of another one had a file.
     pub fn results_file_of(
         &self,

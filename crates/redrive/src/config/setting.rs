@@ -96,7 +96,7 @@ impl Setting {
         self
     }
 
-    /// The same for who works for the server at an address. It learns nothing of commands: they are kept beside the list of those that were
+    /// Works for the server at an address. The server learns nothing of commands: they are kept beside the list of those that were
     /// run.
     pub fn for_server(mut self, address: String) -> Self {
         self.served = Some(address);

@@ -15,7 +15,7 @@ use redrive_store::Location;
 use super::ran::state_folder;
 use crate::tokens::{TokenError, new_secret};
 
-/// What the token begins with.
+/// Prefix of the token.
 const PREFIX: &str = "rdl_";
 
 /// The longest file that is read, in bytes.
@@ -131,7 +131,7 @@ fn by_port(port: u16) -> Option<PathBuf> {
     Some(state_folder()?.join("servers").join(port.to_string()))
 }
 
-/// What is in a file, if it is there and nobody else can read or write it.
+/// Reads a file, if it is there and nobody else can read or write it.
 fn read(path: &Path) -> io::Result<Option<String>> {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -102,7 +102,7 @@ impl Redrive {
         }
     }
 
-    /// The same, if it is one.
+    /// Returns it, if it is one.
     pub async fn get_dead(&self, id: JobId) -> Result<Option<DeadLetter>, Error> {
         let mut letter = self.store.get_dead(id).await?;
         self.locate(&mut letter);

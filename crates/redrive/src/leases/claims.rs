@@ -11,10 +11,10 @@ use redrive_store::contract::ClaimResults;
 use crate::engine::Redrive;
 use crate::error::Error;
 
-/// How long a claim holds unless it is renewed. A server that is killed leaves its claims behind for so long.
+/// Time for which a claim holds unless it is renewed. A server that is killed leaves its claims behind for so long.
 const CLAIMED_FOR: Duration = Duration::from_secs(3);
 
-/// How often a request looks whether the other one is done.
+/// Time between two looks whether the other request is done.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The right to write the results of jobs. It ends when they are settled.

@@ -381,7 +381,7 @@ impl RemoteWorker {
     }
 }
 
-/// What a pipeline is, where more than its version is known. What came of its jobs is read by it later.
+/// Returns the definition of a pipeline if more than its version is known. Results of its jobs are judged by it later.
 fn described(pipeline: &Pipeline) -> Option<(PipelineName, Definition)> {
     let known = pipeline.definition.as_ref().filter(|known| !known.text.is_empty())?;
     Some((

@@ -33,7 +33,7 @@ pub struct AskedReplay {
     pub pacing: Option<Pacing>,
     /// Fields of the inputs to change.
     pub edits: Input,
-    /// Whether letters that are named are retried one by one, so that their attempts do not count towards the cap over all replays.
+    /// Set if letters that are named are retried one by one, so that their attempts do not count towards the cap over all replays.
     pub by_name: bool,
     /// Whether they ask over the network.
     pub over_network: bool,

@@ -288,7 +288,7 @@ impl Redrive {
         })
     }
 
-    /// What the workers run that are to be reckoned with, as far as they take letters of a replay.
+    /// Returns what present workers run, as far as they take letters of a replay.
     async fn runs_of_replay(&self, id: ReplayId) -> Result<Vec<Runs>, Error> {
         let (workers, now) = (self.store.list_workers().await?, self.now());
         let runs = workers.into_iter().filter(|worker| worker.is_at_work(now)).flat_map(|worker| worker.runs);

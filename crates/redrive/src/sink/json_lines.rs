@@ -40,7 +40,7 @@ impl JsonLines {
         Self { place: path.display().to_string().into(), file: Some(file), form: ResultForm::Whole }
     }
 
-    /// The same, but a line that is among the last ones of the file is not appended again: not every result that comes again is known
+    /// Appends no line again that is among the last ones of the file: not every result that comes again is known
     /// to the store, because whoever wrote it may have been killed before its job was settled.
     pub(crate) fn without_repeats(self) -> Self {
         if let Some(file) = &self.file {

@@ -7,10 +7,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use blake3::Hash;
 
-/// How far back a file is read.
+/// Bytes at the end of a file that are read.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How many lines are remembered.
+/// Lines that are remembered.
 const LINES_MAX: usize = 65_536;
 
 /// Fingerprints of the last lines of a file.

@@ -19,7 +19,7 @@ use super::last_lines::LastLines;
 /// How often a file may be replaced under one write.
 const REPLACED_MAX: u32 = 8;
 
-/// How long the id of a job is in a line, and what stands behind it.
+/// Length of a job's id in a line, and the text behind it.
 const ID_LENGTH: usize = 36;
 const AFTER_ID: &[u8] = br#"","pipeline":""#;
 

@@ -26,7 +26,7 @@ impl Vault {
         copied
     }
 
-    async fn unpack(&self, found: Found, out: &mut (impl AsyncWrite + Unpin)) -> Result<u64, VaultError> {
+    async fn unpack(&self, found: VaultObject, out: &mut (impl AsyncWrite + Unpin)) -> Result<u64, VaultError> {
         let mut unpacked = Unpacking::begin(found.at.place.hash)?;
         let mut stream = found.into_stream();
         while let Some(chunk) = stream.next().await {
@@ -47,7 +47,7 @@ impl Vault {
             self.copy(hash, &mut bytes).await?;
             return Ok(bytes);
         }
-        let Found { at, object } = self.object(hash).await?;
+        let VaultObject { at, object } = self.object(hash).await?;
         let packed = object.bytes().await.map_err(|error| self.objects_failed(error))?;
         let length = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         let bytes = zstd::bulk::decompress(&packed, length).ok();
@@ -62,19 +62,19 @@ impl Vault {
     }
 
     /// A payload as it lies in the vault, packed.
-    pub(super) async fn object(&self, hash: PayloadHash) -> Result<Found, VaultError> {
+    pub(super) async fn object(&self, hash: PayloadHash) -> Result<VaultObject, VaultError> {
         let read = self.read_object(hash).await;
         self.counters.read(&read);
         self.note_reads(false).await;
         read
     }
 
-    async fn read_object(&self, hash: PayloadHash) -> Result<Found, VaultError> {
+    async fn read_object(&self, hash: PayloadHash) -> Result<VaultObject, VaultError> {
         let missing = || VaultError::Missing(hash.to_string());
         let mut at = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
         if at.spooled_on.is_some() {
             if let Some(object) = self.spooled(&at.place).await {
-                return Ok(Found { at, object });
+                return Ok(VaultObject { at, object });
             }
             // It may just have arrived.
             at = self.store.place_of_payload(hash).await?.ok_or_else(missing)?;
@@ -84,7 +84,7 @@ impl Vault {
                 if spooled_on.is_some() {
                     self.note_arrival(at.place).await;
                 }
-                Ok(Found { at, object })
+                Ok(VaultObject { at, object })
             }
             (Err(object_store::Error::NotFound { .. }), Some(host)) => {
                 Err(VaultError::OnItsWay { hash: hash.to_string(), host })
@@ -141,12 +141,12 @@ impl Vault {
 }
 
 /// A payload that is there, packed, with where its row says it is.
-pub(super) struct Found {
+pub(super) struct VaultObject {
     at: PayloadAt,
     object: GetResult,
 }
 
-impl Found {
+impl VaultObject {
     /// Its bytes as they lie there.
     pub(super) fn into_stream(self) -> BoxStream<'static, object_store::Result<Bytes>> {
         match self.object.meta.size <= WHOLE_BYTES_MAX {

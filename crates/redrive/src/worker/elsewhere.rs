@@ -54,7 +54,7 @@ pub struct Attempted {
     pub only_good: bool,
     /// How long it ran.
     pub duration: Duration,
-    /// What that is to who counts, by the policy here.
+    /// Returns how it counts, by the policy here.
     pub end: JobEnd,
     /// Whether it was attempted, and did not fail for its target's sake.
     pub moves: bool,

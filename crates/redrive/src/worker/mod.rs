@@ -116,7 +116,7 @@ pub struct Worker {
     pipelines: Vec<Pipeline>,
     task: Task,
     max_wait: Option<Duration>,
-    /// Whether jobs stay queued however long they wait for a target.
+    /// Set if jobs stay queued however long they wait for a target.
     waits_forever: bool,
     source: Option<Box<dyn Source>>,
 }
@@ -184,7 +184,7 @@ impl Worker {
         Self { max_wait: Some(max_wait), ..self }
     }
 
-    /// The same, but jobs that wait for a target that stays away stay queued, however long that takes.
+    /// Has jobs stay queued however long their target stays away.
     pub fn wait_forever(self) -> Self {
         self.context.wait_forever();
         let pipelines = self.pipelines.into_iter().map(Pipeline::waiting_forever).collect();

@@ -28,7 +28,7 @@ pub struct WorkDone {
     pub handed_on: BTreeMap<PipelineName, u64>,
 }
 
-/// How a job ended, as far as a worker counts it.
+/// End of a job, as far as a worker counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JobEnd {
     /// It is done, or its failure counts as a result.

@@ -81,7 +81,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// What must hold of a payload whose bytes lie in a folder and go, or become others.
+/// Checks what holds of a payload whose file is removed, or damaged.
 async fn lose(redrive: &Redrive, vault: &Vault, folder: &Path) {
     let page = save(vault, b"a page", u64::MAX).await.expect("kept");
     let known = async || {

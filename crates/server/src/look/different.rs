@@ -40,7 +40,7 @@ pub fn of_failures_only(different: &Differences) -> Option<String> {
     is_enough.then(|| format!("Of failures only, not counted of tasks that are done: {}.", all.join(", ")))
 }
 
-/// What was not reported of all of them, and is in no share, if anything is.
+/// Says what was not reported of all of them, and is in no share.
 pub fn unknown(different: &Differences) -> Option<String> {
     let side = |unknown: u64, all: u64, who: &str| match unknown {
         0 => None,

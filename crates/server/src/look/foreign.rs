@@ -123,7 +123,7 @@ fn one_line(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
 
-    /// What a shell makes of a command.
+    /// Returns what a shell makes of a command.
     fn words(command: &str) -> Vec<String> {
         let script = format!("redrive() {{ printf '%s\\0' \"$@\"; }}\n{command}\n");
         let ran =

@@ -66,7 +66,7 @@ pub async fn show(
     Ok((StatusCode::UNAUTHORIZED, page(&app, to, None, Some(why)).await).into_response())
 }
 
-/// Who is let in without a token, while the store has none.
+/// Clients that are let in without a token, while the store has none.
 async fn local(app: &App) -> Result<Option<&Local>, ApiError> {
     Ok(if app.tokens().await?.is_empty() { app.local() } else { None })
 }

@@ -125,7 +125,7 @@ pub fn table<'a>(
     }
 }
 
-/// How many letters came to their end per minute.
+/// Letters per minute that came to their end.
 fn at_rate(replay: &ReplayView, now: Timestamp) -> Markup {
     html! { @if let Some(per_minute) = replay.per_minute(now) { ", " (throughput(per_minute)) } }
 }

@@ -38,7 +38,7 @@ pub struct Visitor {
     pub here: Arc<str>,
     /// Whether they sent a form: what they see then cannot be asked for again.
     pub is_form: bool,
-    /// What commands begin with that they type: `redrive`, and where it finds what this page is of.
+    /// Beginning of the commands on this page: `redrive`, and where it finds the store.
     redrive: Arc<str>,
     /// The parts that a script asks for, where it is one; else all are wanted.
     parts: Option<Arc<str>>,
@@ -102,13 +102,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Visitor {
     }
 }
 
-/// Whether browsers reach a server over TLS. A proxy beside it speaks that for it, by its public name.
+/// Returns true if browsers reach a server over TLS. A proxy beside it speaks that for it, by its public name.
 fn is_secure(options: &Options, host: &str) -> bool {
     let is_https = options.secure_hosts.iter().any(|secure| secure.eq_ignore_ascii_case(host));
     options.tls.is_some() || options.proxies.is_some() || is_https
 }
 
-/// What commands begin with that are typed by who calls the server by this name: whoever does that from elsewhere has no store of it.
+/// Returns the beginning of commands for a reader who calls the server by this name: on another machine the store is not there.
 fn typed_by(options: &Options, host: &str) -> String {
     let is_local = |name: &str| {
         let ip = name.trim_matches(['[', ']']).parse::<IpAddr>();

@@ -14,7 +14,7 @@ use crate::running::Running;
 const THINGS_MAX: usize = 40;
 const CHOICES_MAX: usize = 3;
 
-/// How often what looks alike is pressed.
+/// Most presses of controls that look alike.
 const PRESSED_MAX: usize = 4;
 
 /// The most redirects in a row.
@@ -52,9 +52,9 @@ struct Seen {
     controls: Vec<Control>,
     /// Mistakes that it names.
     mistakes: Vec<String>,
-    /// What a question is about.
+    /// Subject of a question.
     about: Option<String>,
-    /// What it says of what happens.
+    /// Effect that it names.
     headline: String,
 }
 
@@ -182,13 +182,13 @@ struct Walk<'a> {
     who: &'static str,
     wrong: Vec<String>,
     pressed: usize,
-    /// How many pages of a kind were seen, and how often a control of a kind was pressed.
+    /// Counts the pages of a kind that were seen, and the presses of a control of a kind.
     kinds: BTreeMap<String, usize>,
     questions: BTreeSet<String>,
 }
 
 impl Walk<'_> {
-    /// What is at an address in the end, and where that is; nothing of what is no page.
+    /// Follows an address to its page. Returns nothing if there is no page.
     async fn look(&mut self, control: &Control, on: &str) -> Option<(String, Seen)> {
         let (mut method, mut to) = (control.method, control.to.clone());
         for _ in 0..REDIRECTS_MAX {
@@ -313,7 +313,7 @@ impl Walk<'_> {
     }
 }
 
-/// What is alike about addresses: their path without ids, and what is chosen by name.
+/// Returns what is alike about addresses: their path without ids, and what is chosen by name.
 fn kind(address: &str) -> String {
     let (path, query) = address.split_once('?').unwrap_or((address, ""));
     let is_id = |part: &&str| part.len() >= 8 && part.chars().all(|c| c.is_ascii_hexdigit() || c == '-');

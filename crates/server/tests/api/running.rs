@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is in the token file of servers.
+/// Tokens in the token files of servers.
 pub const LOCAL: &str = "rdl_of-the-tests";
 
 /// Where `scripts/test` puts the tools that tests use.
@@ -199,7 +199,7 @@ impl Running {
         Self::over(std::sync::Arc::clone(&self.folder), "").await
     }
 
-    /// The same with another configuration.
+    /// Starts with another configuration.
     pub async fn beside_with(&self, config: &str) -> Self {
         Self::over(std::sync::Arc::clone(&self.folder), config).await
     }

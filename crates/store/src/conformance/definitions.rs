@@ -38,7 +38,7 @@ pub async fn definitions_are_kept_by_version(store: Shared) {
     assert_eq!(other, []);
 }
 
-/// What jobs are handed out by is known though no worker of this machine has it, also if it is noted again by an earlier clock.
+/// Definitions of remote workers are kept, also if one is noted again by an earlier clock.
 pub async fn definitions_of_workers_elsewhere_are_kept(store: Shared) {
     for (version, now) in [("aa", 2), ("bb", 3), ("aa", 1)] {
         let definitions = vec![(pipeline(), definition(version))];

@@ -218,7 +218,7 @@ pub async fn a_payload_on_its_way_is_left_out(store: Shared) {
     assert!(!store.note_spooled(PayloadPlace { salt: 9, ..place }, None).await.expect("noted"), "nothing is there");
 }
 
-/// What a read found of a payload is known to plans, letters, causes and lists until a read, or an upload, finds it otherwise.
+/// Plans, letters, causes and lists know what a read found of a payload until another read or an upload changes it.
 pub async fn what_reads_find_of_a_payload_is_noted(store: Shared) {
     attach(&store, 1).await;
     let place = place(&store, 1, 0).await;

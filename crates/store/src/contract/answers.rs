@@ -7,7 +7,7 @@ use redrive_core::time::Timestamp;
 
 use crate::error::Result;
 
-/// How long a request is held by the process that began it, unless that asks for more.
+/// Time for which a process holds a request that it began, unless it asks for more.
 pub const REQUEST_HELD: Duration = Duration::from_secs(3);
 
 /// Answers, kept for a while.
@@ -66,7 +66,7 @@ pub struct HoldRequest {
 pub struct BegunRequest {
     /// When it was first begun.
     pub begun_at: Timestamp,
-    /// Whether the caller holds it and must run it.
+    /// Set if the caller holds it and must run it.
     pub is_held: bool,
     /// Its answer, if it has one.
     pub answer: Option<KeptAnswer>,

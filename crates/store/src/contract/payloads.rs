@@ -37,7 +37,7 @@ pub trait PayloadStore {
     /// Adds to how often payloads were asked for on a host.
     async fn count_payload_reads(&self, params: CountPayloadReads) -> Result<()>;
 
-    /// How often payloads were asked for, on all hosts.
+    /// Counts reads of payloads on all hosts.
     async fn payload_reads(&self) -> Result<PayloadReads>;
 
     /// A page of payloads, ordered by hash.

@@ -81,7 +81,7 @@ impl Readers {
         value
     }
 
-    /// What was read, and whether the transaction was ended after it.
+    /// Value that was read, and whether the transaction was ended after it.
     async fn read_on(&self, conn: &Conn, run: &Read) -> (Result<Erased, Fault>, bool) {
         if let Err(fault) = conn.script(&self.target.begin_reading()).await {
             return (Err(fault), false);

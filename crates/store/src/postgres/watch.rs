@@ -42,7 +42,7 @@ impl Watch {
         Self { target, name, is_pooled }
     }
 
-    /// How its server is reached once more.
+    /// Connects to its server again.
     pub(super) const fn target(&self) -> &Target {
         &self.target
     }

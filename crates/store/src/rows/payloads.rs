@@ -12,7 +12,7 @@ pub(crate) fn payload_at<R: Columns>(row: &R) -> Result<PayloadAt, R::Fault> {
     Ok(PayloadAt { place: parsed(row, 0)?, spooled_on: row.get(1)?, unreadable: json_opt(row, 2)? })
 }
 
-/// How often payloads were asked for: the columns of [`payload_reads`].
+/// Counts reads of payloads: the columns of [`payload_reads`].
 pub(crate) const PAYLOAD_READS: &str = "SELECT found, missing, since, (SELECT count(*) FROM payload WHERE unreadable IS NOT NULL) FROM
     (SELECT CAST(coalesce(sum(found), 0) AS bigint) AS found, CAST(coalesce(sum(missing), 0) AS bigint) AS missing, min(since) AS since
      FROM payload_reads) r";

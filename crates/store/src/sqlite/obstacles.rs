@@ -37,7 +37,7 @@ pub(super) fn of(path: &Path) -> Option<StoreError> {
     None
 }
 
-/// Whether no file can be opened, because this process or the machine has as many open as it may.
+/// Returns true if no file can be opened, because this process or the machine has too many open.
 fn has_no_files(path: &Path) -> bool {
     let opened = std::fs::File::open(path);
     opened.is_err_and(|error| matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)))

@@ -47,7 +47,7 @@ const WARM_MAX: usize = 2;
 /// So many more read at once while those take long: who comes then waits for one of all. Each takes up to 8 MB.
 const MORE_MAX: usize = 16;
 
-/// How many steps of SQLite's machine are taken between two looks whether the caller still waits.
+/// Steps of SQLite's machine between two looks whether the caller still waits.
 const LOOK_EVERY: i32 = 10_000;
 
 /// How long to wait for one of them. To open another takes as long as many short reads, since all of the schema is read for it; but

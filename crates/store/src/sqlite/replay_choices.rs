@@ -37,7 +37,7 @@ const PAYLOAD: &str =
     "CASE WHEN d.payload IS NULL THEN iif(d.payload_lost, 'lost', 'gone') WHEN d.payload_cut = 2 THEN 'gone'
                             WHEN d.payload_cut THEN 'cut' ELSE 'kept' END";
 
-/// Whether payloads wait on other machines, or were found to be gone.
+/// Returns true if payloads wait on other machines, or were found to be gone.
 fn any_out_of_reach(conn: &Connection, host: &str) -> Result<bool, Fault> {
     let mut select = conn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM payload WHERE spooled_on < ?1) OR EXISTS (SELECT 1 FROM payload WHERE spooled_on > ?1)

@@ -45,7 +45,7 @@ fn print(view: &PipelineView, values: &[Explained]) -> Result<()> {
     Ok(table::print_titled(&["~=key", "~from", "value"], &values.iter().map(row).collect::<Vec<_>>())?)
 }
 
-/// Where its tasks are. What other programs reported as done was never a task of ours.
+/// Shows where its tasks are. What other programs reported as done was never a task of ours.
 fn numbers(view: &PipelineView) -> String {
     let l = &view.ledger;
     let reported = match view.done_elsewhere {

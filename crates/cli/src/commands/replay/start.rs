@@ -36,7 +36,7 @@ pub struct Asked {
     pub pacing: Option<Pacing>,
     /// Changes of their inputs.
     pub edits: Input,
-    /// Whether letters that are named are retried one by one.
+    /// Set if letters that are named are retried one by one.
     pub by_name: bool,
     /// Who does the work, and where results go.
     pub drive: DriveArgs,

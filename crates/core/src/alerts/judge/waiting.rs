@@ -11,7 +11,7 @@ use crate::alerts::text::{plain, span};
 use crate::alerts::{AlertKey, Condition, Seen, Verdict};
 use crate::ids::PipelineName;
 
-/// How long letters of a replay wait for a worker before that is told, unless queued jobs are told of sooner.
+/// Time that letters of a replay wait for a worker before an alert fires, unless that of queued jobs is shorter.
 const UNTAKEN_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// Targets that are named.

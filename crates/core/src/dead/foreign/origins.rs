@@ -138,7 +138,7 @@ pub fn proxy_label(proxy: &str) -> String {
     label.chars().take(LABEL_CHARS_MAX).collect()
 }
 
-/// Whether a proxy is given by a name, which is neither an address nor credentials. One word may look like a host; of several words
+/// Returns true if a proxy is given by a name, which is neither an address nor credentials. One word may look like a host; of several words
 /// that do, the others may be a user and a password.
 fn is_name(proxy: &str) -> bool {
     let words: Vec<&str> = proxy.split(|c| " #+&,/()".contains(c)).filter(|word| !word.is_empty()).collect();
@@ -146,7 +146,7 @@ fn is_name(proxy: &str) -> bool {
     words.iter().all(is_word) && (words == [proxy] || (!words.is_empty() && !words.iter().any(|word| is_address(word))))
 }
 
-/// Whether a word of several is a host: a version (`v1.2`) is none.
+/// Returns true if a word of several is a host: a version (`v1.2`) is none.
 fn is_address(word: &str) -> bool {
     let word = word.trim_matches('.');
     let last = word.rsplit('.').next().unwrap_or_default();

@@ -118,7 +118,7 @@ pub struct Leased {
     attempts_before: u32,
     /// Of those, the ones of retries by name, which do not count towards the cap over all replays.
     uncounted: u32,
-    /// Whether it is retried by name: none of its attempts until it ends counts towards the cap.
+    /// Set if it is retried by name: none of its attempts until it ends counts towards the cap.
     by_name: bool,
     crashes: u32,
     /// Whether it may have taken a process down: it is to run with nothing beside it. If the process dies again, say so

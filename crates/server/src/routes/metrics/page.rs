@@ -33,7 +33,7 @@ pub fn page(numbers: &Numbers, measured: Option<&Measured>, left_out: usize) -> 
     text.finish()
 }
 
-/// What has happened to jobs. A pipeline to which something never happened has a series all the same: rates begin at nothing. What is
+/// Writes what has happened to jobs. A pipeline to which something never happened has a series all the same: rates begin at nothing. What is
 /// reported long after it happened is no part of a rate of now: an import of history would look like an outage.
 fn events(text: &mut Text, numbers: &Numbers) {
     let by_reason = [
